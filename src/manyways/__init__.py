@@ -1,0 +1,116 @@
+"""manyways: many good ways through a Markov decision process.
+
+    import manyways as mw
+
+    plans = mw.plan("nine-rooms:7", k=6, tradeoff=8.0)
+    plans.objective, plans.rewards, plans.distances
+    plans.draw("plans.png")
+
+Names are loaded when they are first used, so that `import manyways` costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from manyways.behaviour import Labels, StateActions, States
+    from manyways.errors import (
+        EmptyDomain,
+        ManywaysError,
+        ModelError,
+        NotWeaklyAccessible,
+        OutputError,
+        PlanFileError,
+        SettingError,
+        SolverError,
+        SourceError,
+    )
+    from manyways.formats import read
+    from manyways.mdp import MDP, Grid
+    from manyways.methods import FrankWolfe, Progress, ProjectedGradient, Status
+    from manyways.objective import Objective
+    from manyways.plan import plan
+    from manyways.planset import Certificate, PlanSet, load
+    from manyways.polytope import Average, Discounted, Polytope
+    from manyways.structure import end_components, reachable_from_start
+    from manyways.verify import verify
+    from manyways.worlds import four_rooms, grid_world, nine_rooms, room_world
+
+_HOME = {
+    "behaviour": ("Labels", "StateActions", "States"),
+    "errors": (
+        "EmptyDomain",
+        "ManywaysError",
+        "ModelError",
+        "NotWeaklyAccessible",
+        "OutputError",
+        "PlanFileError",
+        "SettingError",
+        "SolverError",
+        "SourceError",
+    ),
+    "formats": ("read",),
+    "mdp": ("MDP", "Grid"),
+    "methods": ("FrankWolfe", "Progress", "ProjectedGradient", "Status"),
+    "objective": ("Objective",),
+    "plan": ("plan",),
+    "planset": ("Certificate", "PlanSet", "load"),
+    "polytope": ("Average", "Discounted", "Polytope"),
+    "structure": ("end_components", "reachable_from_start"),
+    "verify": ("verify",),
+    "worlds": ("four_rooms", "grid_world", "nine_rooms", "room_world"),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "MDP",
+    "Average",
+    "Certificate",
+    "Discounted",
+    "EmptyDomain",
+    "FrankWolfe",
+    "Grid",
+    "Labels",
+    "ManywaysError",
+    "ModelError",
+    "NotWeaklyAccessible",
+    "Objective",
+    "OutputError",
+    "PlanFileError",
+    "PlanSet",
+    "Polytope",
+    "Progress",
+    "ProjectedGradient",
+    "SettingError",
+    "SolverError",
+    "SourceError",
+    "StateActions",
+    "States",
+    "Status",
+    "end_components",
+    "four_rooms",
+    "grid_world",
+    "load",
+    "nine_rooms",
+    "plan",
+    "reachable_from_start",
+    "read",
+    "room_world",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version  # a third of the import's time, for a rare question
+
+        return version("manyways")
+    if name in _MODULE_OF:
+        value = getattr(import_module(f"manyways.{_MODULE_OF[name]}"), name)
+        globals()[name] = value  # also where a module has the same name: `manyways.plan` is the function
+        return value
+    raise AttributeError(f"module 'manyways' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,5 @@
+"""`python -m manyways`."""
+
+from manyways.cli import main
+
+main()

@@ -1,0 +1,270 @@
+"""The command line. Exit codes: 0 done, 2 bad input or use, 3 ran but did not converge (or, for
+`verify`, a check failed)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from manyways.methods import Method, Progress
+    from manyways.planset import Certificate, PlanSet
+
+BAD_INPUT, NOT_CONVERGED = 2, 3
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Many good ways through a Markov decision process: k plans, all near-optimal, really different.",
+    epilog="Try: manyways plan nine-rooms:7 --k 6 --tradeoff 8 --picture plans.png",
+)
+
+
+class MethodName(StrEnum):
+    FRANK_WOLFE = "frank-wolfe"
+    PROJECTED_GRADIENT = "projected-gradient"
+
+
+class BehaviourName(StrEnum):
+    STATE_ACTIONS = "state-actions"
+    STATES = "states"
+    LABELS = "labels"
+
+
+Json = Annotated[bool, typer.Option("--json", help="Answer with one JSON object on standard output.")]
+Picture = Annotated[Path | None, typer.Option(help="Write the plans' occupancy maps here (.png, .svg, .pdf).")]
+PlanFile = Annotated[Path, typer.Argument(metavar="PLANS", help="A file that 'manyways plan --out' wrote.")]
+
+
+@app.command(
+    epilog="Examples: manyways plan nine-rooms:7 --k 6 --tradeoff 8 --out plans.mw  |  manyways plan map.txt --k 3 --json"
+)
+def plan(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A world (nine-rooms:7, four-rooms:0?correct_transition=0.8), a text map, or a world file."
+        ),
+    ],
+    k: Annotated[int, typer.Option(help="How many plans.")] = 4,
+    tradeoff: Annotated[
+        float | None, typer.Option(help="Worth of diversity in reward [default: the optimal reward].")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of every random draw.")] = 0,
+    method: Annotated[MethodName, typer.Option(help="How to search.")] = MethodName.FRANK_WOLFE,
+    discount: Annotated[float | None, typer.Option(help="Discount the future [default: long-run average].")] = None,
+    behaviour: Annotated[BehaviourName, typer.Option(help="What counts as different.")] = BehaviourName.STATE_ACTIONS,
+    time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds, with the best so far.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Keep the plans in this file (.mw).")] = None,
+    picture: Picture = None,
+    as_json: Json = False,
+) -> None:
+    """Find k near-optimal plans that are really different."""
+    from manyways.behaviour import Labels, StateActions, States
+    from manyways.formats import read
+    from manyways.formats.archive import check_writable
+    from manyways.plan import plan as find_plans
+    from manyways.polytope import Average, Discounted
+
+    if out is not None:
+        check_writable(out)
+    if picture is not None:
+        from manyways.draw import check_picture_path
+
+        check_picture_path(picture)
+    behaviours = {BehaviourName.STATE_ACTIONS: StateActions, BehaviourName.STATES: States, BehaviourName.LABELS: Labels}
+    with _progress_bar(quiet=as_json) as progress:
+        plans = find_plans(
+            read(source),
+            k,
+            tradeoff,
+            seed=seed,
+            method=_method(method),
+            criterion=Average() if discount is None else Discounted(discount),
+            behaviour=behaviours[behaviour](),
+            time_limit_s=time_limit,
+            progress=progress,
+        )
+    written = {"plans": plans.save(out) if out else None, "picture": plans.draw(picture) if picture else None}
+    _answer(plans, written, as_json)
+    if plans.status != "converged":
+        raise typer.Exit(NOT_CONVERGED)
+
+
+@app.command(epilog="Example: manyways show plans.mw --picture plans.png")
+def show(plans_file: PlanFile, picture: Picture = None, as_json: Json = False) -> None:
+    """Show plans that were kept in a file: the table, and the picture if asked for."""
+    from manyways.planset import load
+
+    plans = load(plans_file)
+    _answer(plans, {"picture": plans.draw(picture) if picture else None}, as_json)
+
+
+@app.command(epilog="Example: manyways verify plans.mw")
+def verify(plans_file: PlanFile, as_json: Json = False) -> None:
+    """Recompute everything that a file of plans claims, from its model alone."""
+    from manyways.planset import load
+    from manyways.verify import verify as recompute
+
+    plans = load(plans_file)
+    certificate = recompute(plans.mdp, plans)
+    if as_json:
+        _print_json(
+            {
+                "ok": certificate.ok,
+                "checks": [
+                    {"name": c.name, "error": c.error, "tolerance": c.tolerance, "ok": c.ok} for c in certificate.checks
+                ],
+            }
+        )
+    else:
+        _console().print(_certificate_table(certificate))
+    if not certificate.ok:
+        raise typer.Exit(NOT_CONVERGED)
+
+
+def main() -> None:
+    """The `manyways` command."""
+    from manyways.errors import ManywaysError
+
+    try:
+        app()
+    except ManywaysError as error:
+        print(f"manyways: {error}", file=sys.stderr)
+        sys.exit(BAD_INPUT)
+    except KeyboardInterrupt:
+        print("manyways: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output has gone, as `manyways show | head` does
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _method(name: MethodName) -> Method:
+    from manyways.methods import FrankWolfe, ProjectedGradient
+
+    return {MethodName.FRANK_WOLFE: FrankWolfe, MethodName.PROJECTED_GRADIENT: ProjectedGradient}[name]()
+
+
+def _answer(plans: PlanSet, written: dict[str, Path | None], as_json: bool) -> None:
+    if as_json:
+        _print_json(_summary(plans) | {"written": {what: str(path) for what, path in written.items() if path}})
+        return
+    console = _console()
+    console.print(_plans_table(plans))
+    console.print(
+        f"objective {plans.objective:.4f} = mean reward {plans.rewards.mean():.4f} + {plans.tradeoff:g} x diversity {plans.diversity:.4f}; "
+        f"optimal reward {plans.optimal_reward:.4f}; {plans.status}, {plans.seconds:.2f} s"
+    )
+    for i, j in plans.near_duplicates:
+        console.print(f"plans {i + 1} and {j + 1} are nearly the same")
+    if plans.certificate is not None and not plans.certificate.ok:
+        console.print(f"[bold red]not verified: {plans.certificate}[/]")
+    for what, path in written.items():
+        if path:
+            console.print(f"{what} written to {path}", soft_wrap=True)
+
+
+def _summary(plans: PlanSet) -> dict[str, Any]:
+    return {
+        "model": {
+            "name": plans.mdp.name,
+            "states": plans.mdp.n_states,
+            "choices": plans.mdp.n_choices,
+            "digest": plans.mdp.digest,
+        },
+        "k": plans.k,
+        "tradeoff": plans.tradeoff,
+        "seed": plans.seed,
+        "method": repr(plans.method),
+        "criterion": repr(plans.criterion),
+        "behaviour": repr(plans.behaviour),
+        "status": str(plans.status),
+        "objective": plans.objective,
+        "rewards": plans.rewards.tolist(),
+        "optimal_reward": plans.optimal_reward,
+        "diversity": plans.diversity,
+        "distances": plans.distances.tolist(),
+        "gap": plans.gap,
+        "iterations": len(plans.trace),
+        "seconds": plans.seconds,
+        "verified": plans.certificate is not None and plans.certificate.ok,
+    }
+
+
+def _plans_table(plans: PlanSet) -> Table:
+    from rich.table import Table
+
+    table = Table(title=f"{plans.mdp.name}: {plans.k} plans", title_justify="left")
+    for column in ("plan", "reward", "below optimum", "nearest other", "mean distance"):
+        table.add_column(column, justify="right")
+    for i, reward in enumerate(plans.rewards):
+        loss = plans.optimal_reward - reward
+        share = f" ({100 * loss / plans.optimal_reward:.1f} %)" if plans.optimal_reward > 0 else ""
+        others = [plans.distances[i, j] for j in range(plans.k) if j != i]
+        nearest = f"{min(others):.3f} (plan {_nearest(plans, i) + 1})" if others else "-"
+        table.add_row(
+            str(i + 1),
+            f"{reward:.4f}",
+            f"{loss:.4f}{share}",
+            nearest,
+            f"{sum(others) / len(others):.3f}" if others else "-",
+        )
+    return table
+
+
+def _nearest(plans: PlanSet, i: int) -> int:
+    return min((j for j in range(plans.k) if j != i), key=lambda j: plans.distances[i, j])
+
+
+def _certificate_table(certificate: Certificate) -> Table:
+    from rich.table import Table
+
+    table = Table(title="verified" if certificate.ok else "NOT verified", title_justify="left")
+    for column in ("check", "error", "allowed", ""):
+        table.add_column(column)
+    for check in certificate.checks:
+        table.add_row(check.name, f"{check.error:.1e}", f"{check.tolerance:.0e}", "ok" if check.ok else "FAILED")
+    return table
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def _print_json(answer: dict[str, Any]) -> None:
+    print(json.dumps(answer, indent=1))
+
+
+@contextmanager
+def _progress_bar(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """A bar on standard error if that is a terminal, nothing otherwise."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("planning"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}  objective {task.fields[objective]:.4f}"),
+        TimeElapsedColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("planning", total=None, objective=float("nan"))
+        yield lambda now: bar.update(task, completed=now.done, total=now.total, objective=now.objective)

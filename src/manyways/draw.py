@@ -1,0 +1,90 @@
+"""Pictures of plans: the paper's occupancy maps, or bars where a model has no layout.
+
+Walls black, start red, goal purple, time spent blue. Works on a `Figure` of its own, so nothing of
+matplotlib's global state is touched and no screen is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, PowerNorm, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from manyways.errors import OutputError
+from manyways.formats.archive import check_writable
+from manyways.mdp import MDP, Floats, Grid
+from manyways.occupancy import state_occupancy
+
+BLUES = LinearSegmentedColormap.from_list("occupancy", ["#ffffff", "#9ecae1", "#3182bd", "#08306b"])
+WALL, START, GOAL = "black", "#d62728", "#7b2cbf"
+BARS_SHOWN = 12
+PICTURE_FORMATS = {".png", ".svg", ".pdf"}
+
+
+def occupancy_maps(mdp: MDP, occupancies: Floats, titles: Sequence[str], heading: str) -> Figure:
+    """One panel per row of the (k, N) occupancies."""
+    k = len(occupancies)
+    columns = min(k, 3)
+    rows = -(-k // columns)
+    figure = Figure(figsize=(3.5 * columns, 3.75 * rows + 0.8), layout="constrained")
+    figure.suptitle(heading, fontsize=12)
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    by_state = state_occupancy(mdp, occupancies)
+    for panel, values, title in zip(panels, by_state, titles, strict=False):
+        panel.set_title(title, fontsize=10)
+        if mdp.layout is None:
+            _bars(panel, mdp, values)
+        else:
+            _map(panel, mdp, mdp.layout, values)
+    for panel in panels[k:]:
+        panel.set_visible(False)
+    if mdp.layout is not None:
+        marks = [
+            Patch(color=WALL, label="wall"),
+            Patch(color=START, label="start"),
+            Patch(color=GOAL, label="goal"),
+            Patch(color="#3182bd", label="time spent"),
+        ]
+        figure.legend(handles=marks, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    return figure
+
+
+def check_picture_path(path: Path) -> None:
+    """Find out before the work whether a picture can be written to `path`."""
+    if path.suffix.lower() not in PICTURE_FORMATS:
+        raise OutputError(f"cannot write {path}: a picture ends in one of {', '.join(sorted(PICTURE_FORMATS))}")
+    check_writable(path)
+
+
+def save_picture(figure: Figure, path: Path) -> None:
+    check_picture_path(path)
+    try:
+        figure.savefig(path, dpi=130)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _map(panel: Axes, mdp: MDP, layout: Grid, by_state: Floats) -> None:
+    time = layout.image(by_state)
+    # The square root lets a path that is walked once a round show beside a cell stayed in.
+    picture = BLUES(PowerNorm(0.5, vmin=0.0, vmax=max(time.max(), 1e-12))(time))[..., :3]
+    picture[layout.blocked] = to_rgb(WALL)
+    for label, colour in (("start", START), ("goal", GOAL)):
+        if label in mdp.labels:
+            rows, columns = np.divmod(layout.cells[mdp.labels[label]], layout.shape[1])
+            picture[rows, columns] = to_rgb(colour)
+    panel.imshow(picture, interpolation="nearest")
+    panel.set_xticks([])
+    panel.set_yticks([])
+
+
+def _bars(panel: Axes, mdp: MDP, by_state: Floats) -> None:
+    top = np.argsort(-by_state, kind="stable")[:BARS_SHOWN][::-1]
+    panel.barh([mdp.state_name(int(s)) for s in top], by_state[top], color="#3182bd")
+    panel.set_xlabel("share of time")
+    panel.tick_params(labelsize=8)

@@ -1,0 +1,119 @@
+"""Our own files: a zip of arrays and one JSON header, written whole or not at all.
+
+Nothing in it can run code: arrays are read without pickle. A file is written under a temporary name
+beside its place and then renamed, so a reader never sees half a file.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manyways.errors import OutputError, PlanFileError
+
+HEADER = "header.json"
+LARGEST_ARRAY = 16 * 2**30
+
+
+def check_writable(path: Path) -> None:
+    """Find out before the work whether its result can be written to `path`."""
+    if path.is_dir():
+        raise OutputError(f"cannot write {path}: it is a folder")
+    folder = path.parent
+    if not folder.is_dir():
+        raise OutputError(f"cannot write {path}: there is no folder {folder}")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from None
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file under a temporary name and rename it into place."""
+    check_writable(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes private files; this one is for sharing
+        os.replace(temporary, path)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise OutputError(f"cannot write {path}: {error.strerror}") from None
+
+
+def write_archive(
+    path: Path, schema: str, version: int, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> None:
+    """Write header and arrays; the same content gives the same bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        text = json.dumps({"schema": schema, "version": version, **header}, indent=1, allow_nan=False)
+        archive.writestr(_entry(HEADER), text)
+        for name, array in arrays.items():
+            with archive.open(_entry(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+    write_whole(path, buffer.getvalue())
+
+
+def read_archive(path: Path, schema: str, version: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read what `write_archive` wrote, or say in one sentence why that is not possible."""
+    if not path.exists():
+        raise PlanFileError(f"there is no file {path}")
+    if path.is_dir():
+        raise PlanFileError(f"{path} is a folder, expected a {schema} file")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if HEADER not in archive.namelist():
+                raise PlanFileError(f"{path} is not a {schema} file: it has no header")
+            header = json.loads(archive.read(HEADER))
+            if not isinstance(header, dict) or header.get("schema") != schema:
+                raise PlanFileError(f"{path} is not a {schema} file")
+            if header.get("version") != version:
+                raise PlanFileError(
+                    f"{path} has version {header.get('version')!r} of the {schema} format, this program reads version {version}; "
+                    "use the manyways that wrote it, or plan again"
+                )
+            arrays = {
+                entry.filename.removesuffix(".npy"): _array(archive, entry)
+                for entry in archive.infolist()
+                if entry.filename != HEADER
+            }
+            return header, arrays
+    except zipfile.BadZipFile:
+        raise PlanFileError(f"{path} is not a {schema} file, or is truncated") from None
+    except OSError as error:
+        raise PlanFileError(f"cannot read {path}: {error.strerror or error}") from None
+    except (ValueError, EOFError, KeyError, zlib.error) as error:
+        if isinstance(error, PlanFileError):
+            raise
+        raise PlanFileError(f"{path} is damaged: {error}") from None
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name)  # dated 1980: the time of writing is nobody's content
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    return entry
+
+
+def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
+    if entry.file_size > LARGEST_ARRAY:
+        raise PlanFileError(
+            f"{archive.filename}: {entry.filename} claims {entry.file_size:,} bytes; more than {LARGEST_ARRAY:,} are refused"
+        )
+    with archive.open(entry) as member:
+        return np.lib.format.read_array(member, allow_pickle=False)

@@ -1,0 +1,85 @@
+"""Text maps and world files.
+
+A text map has one character a cell: `#` wall or obstacle, `.` free, `S` start, `G` goal. A world
+file is JSON around such a map: `rows`, and optionally `name`, `correct_transition` and
+`reward: {wall, goal, step}`; other keys are kept for people.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from manyways.errors import SourceError
+from manyways.mdp import MDP
+from manyways.worlds.grid import grid_world
+
+CHARACTERS = "#.SG"
+REWARDS = {"wall": "wall_reward", "goal": "goal_reward", "step": "step_reward"}
+
+
+def world_from_text(text: str, name: str, **settings: Any) -> MDP:
+    """A text map; blank lines at its end do not count."""
+    return world_from_rows(text.rstrip().splitlines(), name, **settings)
+
+
+def world_from_json(text: str, name: str, **settings: Any) -> MDP:
+    """A world file; `settings` win over what the file says."""
+    try:
+        world = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise SourceError(
+            f"{name} is not a world file: line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from None
+    if not isinstance(world, dict) or not isinstance(world.get("rows"), list):
+        raise SourceError(f"{name} is not a world file: expected a JSON object with the map under 'rows'")
+    given: dict[str, float] = {}
+    if "correct_transition" in world:
+        given["correct_transition"] = _number(world["correct_transition"], name, "correct_transition")
+    rewards = world.get("reward", {})
+    if not isinstance(rewards, dict):
+        raise SourceError(f"{name}: 'reward' must be an object with wall, goal and step")
+    for key, value in rewards.items():
+        if key not in REWARDS:
+            raise SourceError(f"{name}: unknown reward {key!r}, expected one of {', '.join(REWARDS)}")
+        given[REWARDS[key]] = _number(value, name, f"reward.{key}")
+    return world_from_rows(world["rows"], str(world.get("name", name)), **(given | settings))
+
+
+def world_from_rows(rows: Sequence[Any], name: str, **settings: Any) -> MDP:
+    """A map as a list of equally long strings."""
+    if not rows or not all(isinstance(row, str) and row for row in rows):
+        raise SourceError(f"{name}: the map is empty or has an empty row")
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(rows[0]):
+            raise SourceError(
+                f"{name}: row {number} of the map has {len(row)} cells, the first has {len(rows[0])}; rows must be equally long"
+            )
+        for column, character in enumerate(row, start=1):
+            if character not in CHARACTERS:
+                raise SourceError(
+                    f"{name}: unknown character {character!r} in row {number}, column {column}; a map is made of {' '.join(CHARACTERS)}"
+                )
+    cells = np.array([list(row) for row in rows])
+    return grid_world(
+        cells == "#", _only(cells, "S", "start", name), _only(cells, "G", "goal", name), name=name, **settings
+    )
+
+
+def _only(cells: np.ndarray, character: str, what: str, name: str) -> tuple[int, int]:
+    found = np.argwhere(cells == character)
+    if len(found) != 1:
+        places = ", ".join(f"row {r + 1} column {c + 1}" for r, c in found[:3])
+        raise SourceError(
+            f"{name}: the map has {len(found)} cells {character!r} ({places or 'none'}), expected exactly one {what}"
+        )
+    return int(found[0][0]), int(found[0][1])
+
+
+def _number(value: Any, name: str, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
+        raise SourceError(f"{name}: {what} must be a finite number, found {value!r}")
+    return float(value)

@@ -1,0 +1,59 @@
+"""A model as plain arrays and a JSON-able header, and back: the inner part of every file of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from manyways.mdp import MDP, Grid
+
+PREFIX = "model/"
+
+
+def model_to_arrays(mdp: MDP) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The header and arrays that `model_from_arrays` needs."""
+    header: dict[str, Any] = {
+        "name": mdp.name,
+        "action_names": list(mdp.action_names),
+        "state_names": None if mdp.state_names is None else list(mdp.state_names),
+        "labels": list(mdp.labels),
+        "digest": mdp.digest,
+    }
+    arrays = {
+        "probability": mdp.transitions.data,
+        "next_state": mdp.transitions.indices,
+        "row_begin": mdp.transitions.indptr,
+        "reward": mdp.reward,
+        "first_choice": mdp.first_choice,
+        "start": mdp.start,
+        "actions": mdp.actions,
+    }
+    for number, mask in enumerate(mdp.labels.values()):
+        arrays[f"label{number}"] = mask
+    if mdp.layout is not None:
+        arrays["cells"] = mdp.layout.cells
+        arrays["blocked"] = mdp.layout.blocked
+    return header, {PREFIX + name: array for name, array in arrays.items()}
+
+
+def model_from_arrays(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> MDP:
+    """The model; validated like any other, so a tampered file cannot make an invalid one."""
+    part = {name.removeprefix(PREFIX): array for name, array in arrays.items() if name.startswith(PREFIX)}
+    begin = part["first_choice"]
+    return MDP(
+        transitions=sparse.csr_array(
+            (part["probability"], part["next_state"], part["row_begin"]), shape=(len(part["reward"]), len(begin) - 1)
+        ),
+        reward=part["reward"],
+        first_choice=begin,
+        start=part["start"],
+        actions=part["actions"],
+        action_names=tuple(header["action_names"]),
+        state_names=None if header["state_names"] is None else tuple(header["state_names"]),
+        labels={label: part[f"label{number}"] for number, label in enumerate(header["labels"])},
+        layout=Grid(part["cells"], part["blocked"]) if "cells" in part else None,
+        name=header["name"],
+    )

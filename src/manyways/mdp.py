@@ -1,0 +1,494 @@
+"""The model: a finite Markov decision process in *choice layout*.
+
+A choice is one available action in one state. The N choices of all S states lie in one row after
+the other, sorted by state: those of state `s` are `first_choice[s] : first_choice[s + 1]`. Policies,
+occupancies, rewards and gradients all share this `(N,)` layout, so states may offer different
+actions without padding, and nothing is ever dense in S x S.
+
+An `MDP` is validated once, when it is made, and its arrays are read-only from then on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from manyways.errors import ModelError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Sparse = Any
+"""A scipy.sparse array; scipy ships no types that would say so."""
+
+ROW_SUM_TOLERANCE = 1e-6
+"""Rows that miss one by less are taken as rounded (files print six digits) and scaled to one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Where each state is drawn: a rectangle of cells.
+
+    Attributes:
+        cells: (S,) index `row * columns + column` of each state's cell.
+        blocked: (rows, columns) cells drawn as walls or obstacles, whether or not they are states.
+    """
+
+    cells: Ints
+    blocked: Bools
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cells", _frozen(self.cells, np.int64))
+        object.__setattr__(self, "blocked", _frozen(self.blocked, np.bool_))
+        if self.blocked.ndim != 2:
+            raise ModelError(f"a grid's blocked cells form a (rows, columns) array, not {self.blocked.shape}")
+        if self.cells.size and not (self.cells.min() >= 0 and self.cells.max() < self.blocked.size):
+            raise ModelError(f"grid cells must lie in 0..{self.blocked.size - 1} for a grid of shape {self.shape}")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.blocked.shape
+
+    def position(self, state: int) -> tuple[int, int]:
+        row, column = divmod(int(self.cells[state]), self.shape[1])
+        return row, column
+
+    def image(self, per_state: Floats) -> Floats:
+        """(S,) -> (rows, columns): a value per state laid out as a picture, zero where no state lies."""
+        picture = np.zeros(self.blocked.size)
+        np.add.at(picture, self.cells, per_state)
+        return picture.reshape(self.shape)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MDP:
+    """A finite MDP. Make one with `from_csr`, `from_dense`, `from_transitions`, or `manyways.read`.
+
+    Attributes:
+        transitions: (N, S) CSR; row x is the distribution of the next state after choice x.
+        reward: (N,) expected immediate reward of each choice.
+        first_choice: (S + 1,) where each state's choices begin; the last entry is N.
+        start: (S,) distribution of the first state.
+        actions: (N,) index into `action_names` of each choice's action.
+        action_names: the names of all actions.
+        state_names: (S,) names, or None for names made up from the grid cell or the index.
+        labels: sets of states by name, each an (S,) mask.
+        layout: where to draw the states, if anywhere.
+        name: what to call the model in tables and titles.
+    """
+
+    transitions: Sparse
+    reward: Floats
+    first_choice: Ints
+    start: Floats
+    actions: NDArray[np.int32]
+    action_names: tuple[str, ...]
+    state_names: tuple[str, ...] | None = None
+    labels: Mapping[str, Bools] = field(default_factory=dict)
+    layout: Grid | None = None
+    name: str = "model"
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "first_choice", _frozen(self.first_choice, np.int64))
+        put(self, "actions", _frozen(self.actions, np.int32))
+        put(self, "action_names", tuple(map(str, self.action_names)))
+        if self.state_names is not None:
+            put(self, "state_names", tuple(map(str, self.state_names)))
+        self._check_shape()
+        put(self, "reward", _frozen(self.reward, np.float64))
+        self._check_reward()
+        put(self, "transitions", self._checked_transitions())
+        put(self, "start", self._checked_start())
+        put(self, "labels", {str(label): _frozen(mask, np.bool_) for label, mask in self.labels.items()})
+        for label, mask in self.labels.items():
+            if mask.shape != (self.n_states,):
+                raise ModelError(
+                    f"label {label!r} must mark {self.n_states} states, found an array of shape {mask.shape}"
+                )
+        if self.layout is not None and self.layout.cells.shape != (self.n_states,):
+            raise ModelError(f"the layout places {self.layout.cells.size} states, the model has {self.n_states}")
+
+    # ---- constructors -------------------------------------------------------------------------
+
+    @classmethod
+    def from_csr(
+        cls,
+        transitions: Any,
+        reward: ArrayLike | Any,
+        first_choice: ArrayLike,
+        *,
+        start: ArrayLike | None = None,
+        actions: ArrayLike | None = None,
+        action_names: Sequence[str] | None = None,
+        **details: Any,
+    ) -> MDP:
+        """From a sparse (N, S) matrix with one row per choice.
+
+        Args:
+            transitions: (N, S) anything that `scipy.sparse.csr_array` takes.
+            reward: (N,) per choice, or sparse (N, S) per transition, R(s, a, s').
+            first_choice: (S + 1,) where each state's choices begin.
+            start: (S,) first-state distribution; state 0 if not given.
+            actions: (N,) action index per choice; its rank within its state if not given.
+            action_names: names by action index; `a0`, `a1`, ... if not given.
+            details: `state_names`, `labels`, `layout`, `name`.
+        """
+        matrix: Sparse = sparse.csr_array(transitions, dtype=np.float64)
+        begin = _integers(first_choice, "first_choice")
+        if actions is None:
+            index = np.arange(matrix.shape[0]) - np.repeat(begin[:-1], np.maximum(np.diff(begin), 0))[: matrix.shape[0]]
+        else:
+            index = _integers(actions, "actions")
+        if action_names is None:
+            action_names = [f"a{i}" for i in range(int(index.max(initial=-1)) + 1)]
+        return cls(
+            transitions=matrix,
+            reward=_expected_reward(matrix, reward),
+            first_choice=begin,
+            start=_start_or_first(start, matrix.shape[1]),
+            actions=index.astype(np.int32),
+            action_names=tuple(action_names),
+            **details,
+        )
+
+    @classmethod
+    def from_dense(
+        cls,
+        transitions: ArrayLike,
+        reward: ArrayLike,
+        *,
+        mask: ArrayLike | None = None,
+        **details: Any,
+    ) -> MDP:
+        """From a dense (S, A, S) array; for models small enough to hold one.
+
+        Args:
+            transitions: (S, A, S) probabilities.
+            reward: (S,), (S, A) or (S, A, S).
+            mask: (S, A) which actions a state offers; all of them if not given. Rows of masked-out
+                actions may hold anything.
+            details: as for `from_csr`.
+        """
+        p = np.asarray(transitions, dtype=np.float64)
+        if p.ndim != 3 or p.shape[0] != p.shape[2]:
+            raise ModelError(f"dense transitions must have shape (S, A, S), found {p.shape}")
+        n_states, n_actions, _ = p.shape
+        offered = np.ones((n_states, n_actions), bool) if mask is None else np.asarray(mask, dtype=bool)
+        if offered.shape != (n_states, n_actions):
+            raise ModelError(f"the mask must have shape {(n_states, n_actions)}, found {offered.shape}")
+        r = np.asarray(reward, dtype=np.float64)
+        if r.shape == (n_states,):
+            r = np.repeat(r[:, None], n_actions, axis=1)
+        if r.shape == p.shape:
+            r = np.where(p != 0, p * r, 0.0).sum(axis=2)
+        if r.shape != (n_states, n_actions):
+            raise ModelError(f"the reward must have shape (S,), (S, A) or (S, A, S) of {p.shape}, found {r.shape}")
+        return cls.from_csr(
+            sparse.csr_array(p[offered]),
+            r[offered],
+            np.concatenate([[0], np.cumsum(offered.sum(axis=1))]),
+            actions=np.nonzero(offered)[1],
+            **details,
+        )
+
+    @classmethod
+    def from_transitions(
+        cls,
+        transitions: Iterable[tuple[Hashable, Hashable, Hashable, float, float]],
+        *,
+        start: Hashable | Mapping[Hashable, float] | None = None,
+        **details: Any,
+    ) -> MDP:
+        """From a list of `(state, action, next_state, probability, reward)`.
+
+        States and actions may be anything hashable; their `str` becomes their name. States are
+        numbered as they first appear, a repeated (state, action, next state) adds up.
+
+        Args:
+            transitions: the list.
+            start: a state, or a mapping from states to probabilities; the first state if not given.
+            details: `labels` (name -> iterable of states), `layout`, `name`.
+        """
+        states: dict[Hashable, int] = {}
+        actions: dict[Hashable, int] = {}
+        rows = []
+        for number, row in enumerate(transitions):
+            if len(row) != 5:
+                raise ModelError(
+                    f"transition {number} has {len(row)} entries, expected 5: (state, action, next_state, probability, reward)"
+                )
+            source, action, target, probability, reward = row
+            rows.append(
+                (
+                    states.setdefault(source, len(states)),
+                    actions.setdefault(action, len(actions)),
+                    states.setdefault(target, len(states)),
+                    probability,
+                    reward,
+                )
+            )
+        if not rows:
+            raise ModelError("the model is empty: there is not one transition")
+        s, a, t = np.array([row[:3] for row in rows], dtype=np.int64).T
+        p, r = np.array([row[3:] for row in rows], dtype=np.float64).T
+        keys, choice = np.unique(s * len(actions) + a, return_inverse=True)
+        matrix = sparse.csr_array((p, (choice, t)), shape=(len(keys), len(states)))
+        labels = details.pop("labels", {})
+        return cls.from_csr(
+            matrix,
+            np.bincount(choice, weights=np.where(p != 0, p * r, 0.0), minlength=len(keys)),
+            np.searchsorted(keys // len(actions), np.arange(len(states) + 1)),
+            start=_start_from_states(start, states),
+            actions=keys % len(actions),
+            action_names=[str(action) for action in actions],
+            state_names=[str(state) for state in states],
+            labels={label: _mask(members, states, label) for label, members in labels.items()},
+            **details,
+        )
+
+    # ---- sizes and names ----------------------------------------------------------------------
+
+    @property
+    def n_states(self) -> int:
+        return len(self.first_choice) - 1
+
+    @property
+    def n_choices(self) -> int:
+        return self.transitions.shape[0]
+
+    @cached_property
+    def choice_state(self) -> Ints:
+        """(N,) the state that each choice belongs to."""
+        return _frozen(np.repeat(np.arange(self.n_states), np.diff(self.first_choice)), np.int64)
+
+    def state_name(self, state: int) -> str:
+        if self.state_names is not None:
+            return self.state_names[state]
+        if self.layout is not None:
+            return "r{}c{}".format(*self.layout.position(state))
+        return f"s{state}"
+
+    def action_name(self, choice: int) -> str:
+        return self.action_names[self.actions[choice]]
+
+    @cached_property
+    def digest(self) -> str:
+        """A SHA-256 of everything that planning can see; names and drawing do not count."""
+        hasher = hashlib.sha256(b"manyways-mdp-1")
+        for array in (
+            self.first_choice,
+            self.transitions.indptr.astype(np.int64),
+            self.transitions.indices.astype(np.int64),
+            self.transitions.data,
+            self.reward,
+            self.start,
+        ):
+            hasher.update(array.size.to_bytes(8, "little"))
+            hasher.update(np.ascontiguousarray(array).data)
+        for label in sorted(self.labels):
+            hasher.update(label.encode())
+            hasher.update(np.packbits(self.labels[label]).data)
+        return hasher.hexdigest()
+
+    def __repr__(self) -> str:
+        return (
+            f"MDP({self.name!r}, {self.n_states:,} states, {self.n_choices:,} choices, "
+            f"{self.transitions.nnz:,} transitions, {self.digest[:8]})"
+        )
+
+    # ---- derived models -----------------------------------------------------------------------
+
+    def restricted_to(self, keep: Bools) -> MDP:
+        """The model on the states marked in `keep` (S,), which no choice of theirs may leave."""
+        keep = np.asarray(keep, dtype=bool)
+        rows = keep[self.choice_state]
+        inside = self.transitions[rows]
+        leaving = np.flatnonzero(inside @ (~keep).astype(float) > 0)
+        if leaving.size:
+            choice = int(np.flatnonzero(rows)[leaving[0]])
+            raise ModelError(f"cannot restrict the model: {self._where(choice)} leads out of the kept states")
+        if self.start[~keep].sum() > 0:
+            raise ModelError("cannot restrict the model: the start distribution lies partly outside the kept states")
+        return MDP(
+            transitions=inside[:, keep],
+            reward=self.reward[rows],
+            first_choice=np.concatenate([[0], np.cumsum(np.diff(self.first_choice)[keep])]),
+            start=self.start[keep],
+            actions=self.actions[rows],
+            action_names=self.action_names,
+            state_names=None if self.state_names is None else tuple(np.array(self.state_names, object)[keep]),
+            labels={label: mask[keep] for label, mask in self.labels.items()},
+            layout=None if self.layout is None else Grid(self.layout.cells[keep], self.layout.blocked),
+            name=self.name,
+        )
+
+    def restarting_at(self, states: ArrayLike) -> MDP:
+        """The model in which every choice in `states` leads back to the start distribution.
+
+        This is what the paper's goal does: the end of one episode is the beginning of the next.
+        Rewards stay as they are. `states` are indices, or an (S,) mask.
+        """
+        chosen = np.zeros(self.n_states, bool)
+        chosen[np.asarray(states)] = True
+        restart = chosen[self.choice_state]
+        keep = sparse.diags_array((~restart).astype(float))
+        again = sparse.csr_array(restart.astype(float)[:, None]) @ sparse.csr_array(self.start[None, :])
+        return MDP(
+            transitions=sparse.csr_array(keep @ self.transitions + again),
+            reward=self.reward,
+            first_choice=self.first_choice,
+            start=self.start,
+            actions=self.actions,
+            action_names=self.action_names,
+            state_names=self.state_names,
+            labels=self.labels,
+            layout=self.layout,
+            name=self.name,
+        )
+
+    # ---- validation ---------------------------------------------------------------------------
+
+    def _where(self, choice: int) -> str:
+        return f"action {self.action_name(choice)!r} in state {self.state_name(int(self.choice_state[choice]))!r}"
+
+    def _check_shape(self) -> None:
+        begin, (n, s) = self.first_choice, self.transitions.shape
+        if begin.ndim != 1 or len(begin) < 2 or n == 0 or s == 0:
+            raise ModelError("the model is empty: it needs at least one state with one action")
+        if len(begin) != s + 1:
+            raise ModelError(f"first_choice has {len(begin)} entries, expected one per state and one more: {s + 1}")
+        if self.state_names is not None and len(self.state_names) != s:
+            raise ModelError(f"there are {len(self.state_names)} state names for {s} states")
+        if begin[0] != 0 or begin[-1] != n or (np.diff(begin) < 0).any():
+            raise ModelError(
+                f"first_choice must rise from 0 to the number of choices, {n}; found {begin[0]} to {begin[-1]}"
+            )
+        without = np.flatnonzero(np.diff(begin) == 0)
+        if without.size:
+            raise ModelError(
+                f"state {self.state_name(int(without[0]))!r} has no action"
+                + (f" (nor have {without.size - 1} others)" if without.size > 1 else "")
+                + ": give it a self-loop, or let it lead back to the start"
+            )
+        if self.actions.shape != (n,):
+            raise ModelError(
+                f"actions must name one action for each of the {n} choices, found shape {self.actions.shape}"
+            )
+        if self.actions.min() < 0 or self.actions.max() >= len(self.action_names):
+            raise ModelError(
+                f"action indices must lie in 0..{len(self.action_names) - 1}, found {self.actions.min()}..{self.actions.max()}"
+            )
+
+    def _check_reward(self) -> None:
+        if self.reward.shape != (self.n_choices,):
+            raise ModelError(
+                f"the reward must have one number for each of the {self.n_choices} choices, found shape {self.reward.shape}"
+            )
+        bad = np.flatnonzero(~np.isfinite(self.reward))
+        if bad.size:
+            raise ModelError(
+                f"the reward of {self._where(int(bad[0]))} is {self.reward[bad[0]]}; rewards must be finite"
+            )
+
+    def _checked_transitions(self) -> Sparse:
+        """Canonical CSR (sorted, merged, no stored zeros), rows that sum to one, read-only."""
+        matrix = sparse.csr_array(self.transitions, dtype=np.float64, copy=True)
+        bad = np.flatnonzero(~(np.isfinite(matrix.data) & (matrix.data >= 0)))
+        if bad.size:
+            choice = int(np.searchsorted(matrix.indptr, bad[0], side="right") - 1)
+            target = self.state_name(int(matrix.indices[bad[0]]))
+            raise ModelError(
+                f"the probability of reaching {target!r} by {self._where(choice)} is {matrix.data[bad[0]]}; "
+                "probabilities must be finite and not negative"
+            )
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        total = np.asarray(matrix.sum(axis=1)).ravel()
+        off = np.abs(total - 1)
+        if (off > ROW_SUM_TOLERANCE).any():
+            worst = int(np.argmax(off))
+            raise ModelError(f"the probabilities of {self._where(worst)} sum to {total[worst]:.10g}, expected 1")
+        # Only rows that really miss are scaled: scaling again would change bits, and the digest.
+        scale = np.where(off > 1e-12, 1 / total, 1.0)
+        matrix.data *= np.repeat(scale, np.diff(matrix.indptr))
+        for array in (matrix.data, matrix.indices, matrix.indptr):
+            array.flags.writeable = False
+        return matrix
+
+    def _checked_start(self) -> Floats:
+        start = np.array(self.start, dtype=np.float64)
+        if start.shape != (self.n_states,):
+            raise ModelError(f"the start distribution must have {self.n_states} entries, found shape {start.shape}")
+        bad = np.flatnonzero(~(np.isfinite(start) & (start >= 0)))
+        if bad.size:
+            raise ModelError(f"the start probability of state {self.state_name(int(bad[0]))!r} is {start[bad[0]]}")
+        if abs(start.sum() - 1) > ROW_SUM_TOLERANCE:
+            raise ModelError(f"the start distribution sums to {start.sum():.10g}, expected 1")
+        if abs(start.sum() - 1) > 1e-12:
+            start /= start.sum()
+        return _frozen(start, np.float64)
+
+
+def _frozen(array: ArrayLike, dtype: Any) -> NDArray[Any]:
+    """A read-only array of the given type; a copy unless it was one already."""
+    given = np.asarray(array)
+    if given.dtype == dtype and not given.flags.writeable and given.flags.c_contiguous:
+        return given
+    copy = np.array(given, dtype=dtype, order="C")
+    copy.flags.writeable = False
+    return copy
+
+
+def _integers(values: ArrayLike, what: str) -> Ints:
+    array = np.asarray(values)
+    if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
+        raise ModelError(f"{what} must be a list of whole numbers, found {array.dtype} of shape {array.shape}")
+    return array.astype(np.int64)
+
+
+def _expected_reward(matrix: Sparse, reward: Any) -> Any:
+    """Fold a sparse R(s, a, s') into the expectation; an (N,) reward passes through."""
+    if not sparse.issparse(reward):
+        return reward
+    if reward.shape != matrix.shape:
+        raise ModelError(
+            f"a reward per transition must have the transitions' shape {matrix.shape}, found {reward.shape}"
+        )
+    return np.asarray(matrix.multiply(sparse.csr_array(reward)).sum(axis=1)).ravel()
+
+
+def _start_or_first(start: ArrayLike | None, n_states: int) -> Any:
+    if start is not None:
+        return start
+    first = np.zeros(n_states)
+    first[:1] = 1.0
+    return first
+
+
+def _start_from_states(start: Any, states: Mapping[Hashable, int]) -> Floats | None:
+    if start is None:
+        return None
+    weights = start if isinstance(start, Mapping) else {start: 1.0}
+    distribution = np.zeros(len(states))
+    for state, weight in weights.items():
+        if state not in states:
+            raise ModelError(f"the start names state {state!r}, which no transition mentions")
+        distribution[states[state]] += weight
+    return distribution
+
+
+def _mask(members: Iterable[Hashable], states: Mapping[Hashable, int], label: str) -> Bools:
+    mask = np.zeros(len(states), bool)
+    for state in members:
+        if state not in states:
+            raise ModelError(f"label {label!r} names state {state!r}, which no transition mentions")
+        mask[states[state]] = True
+    return mask

@@ -1,0 +1,19 @@
+"""How a set of plans is found. Each method is a frozen set of parameters with one verb, `run`."""
+
+from typing import Protocol
+
+from manyways.methods.ascent import Ascent, Progress, Status, Trace, Watch
+from manyways.methods.frank_wolfe import FrankWolfe
+from manyways.methods.projected_gradient import ProjectedGradient
+from manyways.objective import Objective
+from manyways.polytope import Polytope
+
+__all__ = ["Ascent", "FrankWolfe", "Method", "Progress", "ProjectedGradient", "Status", "Trace", "Watch"]
+
+
+class Method(Protocol):
+    """What `plan` asks of a method. It sees the feasible set and the objective, nothing else."""
+
+    def run(self, polytope: Polytope, objective: Objective, k: int, seed: int, watch: Watch) -> Ascent:
+        """Find k occupancies of high objective; every random draw comes from `seed`."""
+        ...

@@ -1,0 +1,155 @@
+"""The one loop under the methods: it keeps the trace, watches the clock, and stops on request.
+
+A method supplies `advance`, which takes the current point to the next and says whether its own
+stopping rule is met. Not converging is a `Status`, never an exception.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+
+from manyways.errors import SettingError
+from manyways.mdp import Floats, Ints
+from manyways.objective import Objective
+from manyways.polytope import Polytope
+
+
+class Status(StrEnum):
+    """How a run ended. Only `CONVERGED` means that the method's own stopping rule was met."""
+
+    CONVERGED = "converged"
+    ITERATION_LIMIT = "iteration limit"
+    TIME_LIMIT = "time limit"
+    INTERRUPTED = "interrupted"
+    STALLED = "stalled: no step along the search direction improves the objective"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a run reports while it works."""
+
+    done: int
+    total: int
+    objective: float
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who looks on: a time limit and a listener for progress."""
+
+    time_limit_s: float | None = None
+    report: Callable[[Progress], None] | None = None
+    began: float = field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        if self.time_limit_s is not None and not self.time_limit_s > 0:
+            raise SettingError(f"the time limit must be a positive number of seconds, found {self.time_limit_s}")
+
+    def elapsed(self) -> float:
+        return time.perf_counter() - self.began
+
+    def expired(self) -> bool:
+        return self.time_limit_s is not None and self.elapsed() >= self.time_limit_s
+
+    def tell(self, done: int, total: int, objective: float) -> None:
+        if self.report is not None:
+            self.report(Progress(done, total, objective))
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One row per iteration.
+
+    Attributes:
+        objective: value before the iteration's step.
+        measure: how far from stationary: the Frank-Wolfe gap, or the norm of the gradient mapping.
+        step: step size taken (zero where the method stopped).
+        seconds: since the run began.
+        oracle_calls: linear problems or projections solved so far.
+    """
+
+    objective: Floats
+    measure: Floats
+    step: Floats
+    seconds: Floats
+    oracle_calls: Ints
+
+    @staticmethod
+    def of(rows: list[tuple[float, float, float, float, int]]) -> Trace:
+        columns = np.array(rows, dtype=np.float64).reshape(len(rows), 5).T
+        return Trace(columns[0], columns[1], columns[2], columns[3], columns[4].astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self.objective)
+
+
+@dataclass(frozen=True, eq=False)
+class Ascent:
+    """What a method hands back: (k, N) occupancies, how it ended, and how it got there."""
+
+    point: Floats
+    status: Status
+    trace: Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One iteration of a method.
+
+    Attributes:
+        point: (k, N) the next point.
+        measure: how far from stationary the current point was.
+        size: step size.
+        calls: linear problems or projections solved.
+        status: set if the method's own rule says to stop, with `point` the answer.
+    """
+
+    point: Floats
+    measure: float
+    size: float
+    calls: int
+    status: Status | None = None
+
+
+def ascend(
+    start: Floats,
+    objective: Objective,
+    advance: Callable[[Floats, int], Step],
+    iterations: int,
+    watch: Watch,
+) -> Ascent:
+    """Run `advance` for t = 0, ..., iterations, as both algorithms of the paper count."""
+    point, status, calls = start, Status.ITERATION_LIMIT, 0
+    rows: list[tuple[float, float, float, float, int]] = []
+    try:
+        for t in range(iterations + 1):
+            value = objective.value(point)
+            watch.tell(t, iterations + 1, value)
+            if watch.expired():
+                status = Status.TIME_LIMIT
+                break
+            step = advance(point, t)
+            point, calls = step.point, calls + step.calls
+            rows.append((value, step.measure, step.size, watch.elapsed(), calls))
+            if step.status is not None:
+                status = step.status
+                break
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    return Ascent(point, status, Trace.of(rows))
+
+
+def random_policies(polytope: Polytope, k: int, seed: int) -> Floats:
+    """(k, N) the start of both algorithms: occupancies of k random policies."""
+    streams = np.random.SeedSequence(seed).spawn(k)
+    return np.stack([polytope.sample(np.random.default_rng(stream)) for stream in streams])
+
+
+def check_whole(name: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise SettingError(f"{name} must be a whole number from {least} on, found {value!r}")

@@ -1,0 +1,75 @@
+"""Algorithm 2 of the paper: diverse stochastic planning with the Frank-Wolfe algorithm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyways.errors import SettingError
+from manyways.mdp import Floats
+from manyways.methods.ascent import Ascent, Status, Step, Watch, ascend, check_whole, random_policies
+from manyways.objective import Objective
+from manyways.polytope import Polytope, Vertex
+
+SMALLEST_STEP = 1e-9
+
+
+@dataclass(frozen=True)
+class FrankWolfe:
+    """Algorithm 2, with the settings of the paper's experiments as defaults.
+
+    The objective is convex, so the full step is always the best one and the line search ends at its
+    first trial, unless the gradient, which is infinite where a plan never goes and another does, is
+    smoothed so much (see `manyways.diversity`) that it no longer tells the truth.
+
+    Attributes:
+        iterations: T, the last iteration's number.
+        tolerance: stop when the Frank-Wolfe gap is at most this.
+        shrinkage: factor of the backtracking line search.
+        smoothing: of the gradient at zero.
+    """
+
+    iterations: int = 30
+    tolerance: float = 1e-3
+    shrinkage: float = 0.5
+    smoothing: float = 1e-12
+
+    def __post_init__(self) -> None:
+        check_whole("iterations", self.iterations, 0)
+        if not self.tolerance >= 0:
+            raise SettingError(f"the tolerance must not be negative, found {self.tolerance}")
+        if not 0 < self.shrinkage < 1:
+            raise SettingError(f"the shrinkage must lie strictly between 0 and 1, found {self.shrinkage}")
+        if not self.smoothing > 0:
+            raise SettingError(f"the smoothing must be positive, found {self.smoothing}")
+
+    def run(self, polytope: Polytope, objective: Objective, k: int, seed: int, watch: Watch) -> Ascent:
+        """Algorithm 2; line numbers are the paper's."""
+        warm: list[Vertex | None] = [None] * k
+
+        def advance(x: Floats, _: int) -> Step:
+            gradient = objective.gradient(x, self.smoothing)
+            for i in range(k):  # line 5: the problem falls apart into one linear program a plan
+                warm[i] = polytope.best(gradient[i], warm[i])
+            direction = np.stack([vertex.occupancy for vertex in warm if vertex is not None]) - x  # line 6
+            gap = float((direction * gradient).sum())  # line 7
+            if gap <= self.tolerance:  # lines 8 and 9
+                return Step(x, gap, 0.0, k, Status.CONVERGED)
+            size = self._line_search(objective, x, direction)  # line 11
+            if size == 0:
+                return Step(x, gap, 0.0, k, Status.STALLED)
+            return Step(x + size * direction if size < 1 else x + direction, gap, size, k)  # line 13
+
+        return ascend(random_policies(polytope, k, seed), objective, advance, self.iterations, watch)
+
+    def _line_search(self, objective: Objective, x: Floats, direction: Floats) -> float:
+        """Shrink from the full step until the objective rises, then on as long as it rises more."""
+        size, value = 1.0, objective.value(x)
+        reached = objective.value(x + direction)
+        while size > SMALLEST_STEP:
+            shorter = objective.value(x + size * self.shrinkage * direction)
+            if reached > value and shorter <= reached:
+                return size
+            size, reached = size * self.shrinkage, shorter
+        return 0.0

@@ -1,0 +1,64 @@
+"""What is maximised: mean reward plus tradeoff times diversity, eq. (main) of the paper.
+
+    f(rho_1..k) = 1/k sum_i <rho_i, r> + tradeoff * 2 / (k (k - 1)) sum_{i<j} JSD(B rho_i || B rho_j)
+
+with B the behaviour map. For k = 1 there is no pair, and f is the reward alone: plain planning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from manyways.behaviour import Behaviour, StateActions
+from manyways.diversity import block_gradient, joint_gradient, mean_distance, pairwise_distances
+from manyways.errors import SettingError
+from manyways.mdp import MDP, Floats, Sparse
+
+SMOOTHING = 1e-12
+"""Of gradients that should be exact: small enough that only true zeros feel it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """Value and gradient of f over stacked (k, N) occupancies."""
+
+    mdp: MDP
+    tradeoff: float
+    behaviour: Behaviour = field(default_factory=StateActions)
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.tradeoff) and self.tradeoff >= 0):
+            raise SettingError(f"the tradeoff must be a finite number >= 0, found {self.tradeoff}")
+
+    def image(self, x: Floats) -> Floats:
+        """(..., N) -> (..., B): the behaviour of occupancies."""
+        return x if self._map is None else (self._map @ x.T).T
+
+    def value(self, x: Floats) -> float:
+        """(k, N) -> f."""
+        return float((x @ self.mdp.reward).mean()) + self.tradeoff * mean_distance(self.image(x))
+
+    def gradient(self, x: Floats, smoothing: float = SMOOTHING) -> Floats:
+        """(k, N) -> (k, N): by all plans at once, as the paper's algorithms need it."""
+        return self._back(joint_gradient(self.image(x), smoothing))
+
+    def block_gradient(self, x: Floats, i: int, smoothing: float = SMOOTHING) -> Floats:
+        """(k, N) -> (N,): by plan i alone, the others staying as they are."""
+        return self._back(block_gradient(self.image(x), i, smoothing)[None, :], len(x))[0]
+
+    def distances(self, x: Floats) -> Floats:
+        """(k, N) -> (k, k): the pairwise divergences of the behaviours."""
+        return pairwise_distances(self.image(x))
+
+    def _back(self, pull: Floats, k: int | None = None) -> Floats:
+        """(m, B) gradients of the diversity -> (m, N) gradients of f."""
+        pull = pull if self._map is None else (self._map.T @ pull.T).T
+        return self.mdp.reward / (k or len(pull)) + self.tradeoff * pull
+
+    @cached_property
+    def _map(self) -> Sparse | None:
+        """The behaviour map, None for the identity."""
+        return None if isinstance(self.behaviour, StateActions) else self.behaviour.matrix(self.mdp)

@@ -1,0 +1,95 @@
+"""`plan`: from a model to k diverse, near-optimal plans."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from importlib.metadata import version
+from os import PathLike
+
+import numpy as np
+
+from manyways.behaviour import Behaviour, StateActions
+from manyways.errors import SettingError
+from manyways.formats import read
+from manyways.mdp import MDP
+from manyways.methods import FrankWolfe, Method, Progress, Watch
+from manyways.methods.ascent import check_whole
+from manyways.objective import Objective
+from manyways.planset import PlanSet
+from manyways.polytope import Average, Criterion, Polytope
+from manyways.verify import stationarity_gap, verify
+
+
+def plan(
+    source: MDP | str | PathLike[str],
+    k: int = 4,
+    tradeoff: float | None = None,
+    *,
+    seed: int = 0,
+    method: Method | None = None,
+    criterion: Criterion | None = None,
+    behaviour: Behaviour | None = None,
+    time_limit_s: float | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> PlanSet:
+    """Find k policies that are all near-optimal and really different.
+
+    Args:
+        source: a model, or anything that `read` takes.
+        k: how many plans. With k = 1 this is plain optimal planning.
+        tradeoff: how much a nat of mean pairwise divergence is worth in reward per step. By default
+            as much as the optimal reward itself (its absolute value; 1 if that is zero).
+        seed: every random draw comes from it; the same seed gives the same plans.
+        method: how to search; `FrankWolfe()` by default.
+        criterion: `Average()` by default, or `Discounted(0.99)`.
+        behaviour: what counts as different; `StateActions()` by default.
+        time_limit_s: stop after so many seconds, with the best so far.
+        progress: called now and then with a `Progress`.
+
+    Example:
+        >>> plans = plan("nine-rooms:7", k=6, tradeoff=8.0)
+        >>> plans.objective, plans.diversity
+    """
+    check_whole("k", k, 1)
+    check_whole("seed", seed, 0)
+    mdp = read(source)
+    method = FrankWolfe() if method is None else method
+    behaviour = StateActions() if behaviour is None else behaviour
+    watch = Watch(time_limit_s, progress)
+    polytope = Polytope(mdp, Average() if criterion is None else criterion)
+    optimum = polytope.best(mdp.reward)
+    if tradeoff is None:
+        tradeoff = abs(optimum.value) or 1.0
+    if isinstance(tradeoff, bool) or not isinstance(tradeoff, (int, float, np.number)):
+        raise SettingError(f"the tradeoff must be a number, found {tradeoff!r}")
+    objective = Objective(mdp, float(tradeoff), behaviour)
+
+    ascent = method.run(polytope, objective, int(k), int(seed), watch)
+    realised = [polytope.realise(row) for row in ascent.point]
+    best_first = np.argsort([-x @ mdp.reward for _, x in realised], kind="stable")
+    policies, occupancies = (np.stack([realised[i][part] for i in best_first]) for part in (0, 1))
+    plans = PlanSet(
+        mdp=mdp,
+        policies=policies,
+        occupancies=occupancies,
+        rewards=occupancies @ mdp.reward,
+        distances=objective.distances(occupancies),
+        objective=objective.value(occupancies),
+        optimal_reward=optimum.value,
+        gap=stationarity_gap(polytope, objective, occupancies),
+        status=ascent.status,
+        trace=ascent.trace,
+        tradeoff=float(tradeoff),
+        criterion=polytope.criterion,
+        behaviour=behaviour,
+        method=method,
+        seed=int(seed),
+        seconds=watch.elapsed(),
+        versions=_versions(),
+    )
+    return plans.with_certificate(verify(mdp, plans))
+
+
+def _versions() -> dict[str, str]:
+    return {"python": platform.python_version()} | {name: version(name) for name in ("manyways", "numpy", "scipy")}

@@ -1,0 +1,120 @@
+"""The feasible set of one plan: all occupancies of a model under a criterion.
+
+With E summing choices by state and P the transitions, the polytope is
+
+    (E - discount P)' x = (1 - discount) start,   sum x = 1,   x >= at_least
+
+which for discount = 1 is the paper's Delta_M, and for at_least = delta > 0 its restricted domain
+Delta_{M,delta}. A method sees no more of a model than this: the best vertex in a direction, the
+nearest point, a random point, and how far off a point is.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from manyways.errors import EmptyDomain, SettingError
+from manyways.mdp import MDP, Floats, Sparse
+from manyways.occupancy import flow_residual, policy_of
+from manyways.polytope.criterion import Average, Criterion, Discounted
+from manyways.polytope.linear_program import LinearProgram, largest_minimum
+from manyways.polytope.policy_iteration import PolicyIteration, Vertex
+from manyways.polytope.projection import Projection
+from manyways.structure import recurrent_core
+
+__all__ = ["Average", "Criterion", "Discounted", "Polytope", "Vertex"]
+
+
+class Polytope:
+    """All occupancies of `mdp` under `criterion`, each at least `at_least` everywhere.
+
+    Raises:
+        NotWeaklyAccessible: if the criterion is the average and the model has none of its own.
+        EmptyDomain: if no occupancy is that large everywhere; carries the largest possible value.
+    """
+
+    def __init__(self, mdp: MDP, criterion: Criterion | None = None, *, at_least: float = 0.0) -> None:
+        self.mdp = mdp
+        self.criterion = Average() if criterion is None else criterion
+        self.at_least = at_least
+        if not 0 <= at_least < 1:
+            raise SettingError(f"at_least is a share of time, expected 0 <= at_least < 1, found {at_least}")
+        self._oracle: PolicyIteration | LinearProgram
+        if at_least == 0:
+            self._oracle = PolicyIteration(mdp, self.criterion.discount)
+        else:
+            self._check_not_empty()
+            self._oracle = LinearProgram(*self._equalities, at_least)
+
+    @property
+    def size(self) -> int:
+        """N, the number of choices."""
+        return self.mdp.n_choices
+
+    def best(self, c: Floats, warm: Vertex | None = None) -> Vertex:
+        """The vertex that maximises <c, x> for an (N,) c; `warm` is an earlier answer to start from."""
+        return self._oracle.best(np.ascontiguousarray(c, dtype=np.float64), warm)
+
+    def project(self, y: Floats) -> Floats:
+        """(N,) the feasible point nearest to y, to a residual of 1e-9."""
+        return self._projection(y)
+
+    def project_roughly(self, y: Floats, start: Floats, iterations: int) -> Floats:
+        """(N,) the paper's inexact projection: so many SLSQP iterations from a feasible `start`."""
+        return self._projection.inexact(y, start, iterations)
+
+    def residual(self, x: Floats) -> float:
+        """The largest violation of any constraint at x (N,)."""
+        return max(flow_residual(self.mdp, x, self.criterion.discount), float(self.at_least - x.min()))
+
+    def sample(self, rng: np.random.Generator) -> Floats:
+        """(N,) the occupancy of a random policy: in each state a uniformly random distribution.
+
+        In a restricted domain, the feasible point nearest to it.
+        """
+        weight = rng.exponential(size=self.size)
+        policy = weight / np.add.reduceat(weight, self.mdp.first_choice[:-1])[self.mdp.choice_state]
+        x = self.criterion.occupancy(self.mdp, policy)
+        return x if x.min() >= self.at_least else self.project(x)
+
+    def realise(self, x: Floats) -> tuple[Floats, Floats]:
+        """(N,) -> the stationary policy for x, and the occupancy that it has when run from the start.
+
+        They agree with x unless x mixes several recurrent classes: a stationary policy cannot
+        always be made to end in each of them with just the right chance.
+        """
+        policy = policy_of(self.mdp, x)
+        return policy, self.criterion.occupancy(self.mdp, policy)
+
+    @cached_property
+    def _equalities(self) -> tuple[Sparse, Floats]:
+        """The equality constraints with independent rows."""
+        mdp, discount = self.mdp, self.criterion.discount
+        by_state = sparse.csr_array(
+            (np.ones(self.size), (mdp.choice_state, np.arange(self.size))), shape=(mdp.n_states, self.size)
+        )
+        balance = sparse.csr_array(by_state - discount * mdp.transitions.T)
+        if discount < 1:  # these sum to: the total is one
+            return sparse.csc_array(balance), (1 - discount) * mdp.start
+        # The rows of flow conservation sum to zero; one of the recurrent core's is left out for the total.
+        kept = np.ones(mdp.n_states, bool)
+        kept[np.argmax(recurrent_core(mdp))] = False
+        total = sparse.csr_array(np.ones((1, self.size)))
+        right = np.zeros(mdp.n_states)
+        right[-1] = 1.0
+        return sparse.csc_array(sparse.vstack([balance[kept], total])), right
+
+    @cached_property
+    def _projection(self) -> Projection:
+        return Projection(*self._equalities, self.at_least)
+
+    def _check_not_empty(self) -> None:
+        largest = largest_minimum(*self._equalities)
+        if self.at_least > largest * (1 + 1e-9):
+            raise EmptyDomain(
+                f"no occupancy of {self.mdp.name} is at least {self.at_least:g} everywhere; the largest possible is {largest:.6g}",
+                largest,
+            )

@@ -1,0 +1,151 @@
+"""The linear oracle by policy iteration: the vertex that maximises <c, rho>, exactly.
+
+Maximising a linear function over the occupancies is an MDP with reward c. One policy is evaluated by
+one sparse LU, which serves the values (two right-hand sides) and the occupancy (one, transposed).
+
+*Average, many recurrent classes.* Where actions such as 'stop' make single states absorbing, most
+policies are multichain and the textbook's unichain equations are singular. Weak accessibility offers
+a simple cure: of a multichain policy, keep the recurrent class of highest gain and send every other
+state there. Policy iteration still rises and ends, because a recurrent class that an improvement
+step newly creates has a strictly higher gain than the policy it came from: its gain is the old one
+plus its own mean advantage, and a class without any improved state existed before. So a repair
+always comes with a strict gain, and between repairs the textbook's argument holds.
+
+*Proof of optimality.* For any function h of the states and any occupancy rho, flow conservation gives
+<c, rho> <= max(c + discount P h - h) + (1 - discount) <start, h>. Every answer carries that bound for
+its own h, whatever the arithmetic did before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+from manyways.mdp import MDP, Floats, Ints, Sparse
+from manyways.occupancy import WELL_CHOSEN, choices_towards, dominance, first_best, stationary_distributions
+from manyways.structure import closed_components, reachable, recurrent_core
+
+MAX_ITERATIONS = 1000
+RELATIVE_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Vertex:
+    """An answer of the linear oracle.
+
+    Attributes:
+        occupancy: (N,) the maximiser.
+        value: <c, occupancy>.
+        bound: no occupancy has more than this; proved by weak duality.
+        choices: (S,) the deterministic policy behind it, where there is one; a warm start.
+    """
+
+    occupancy: Floats
+    value: float
+    bound: float
+    choices: Ints | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Evaluation:
+    choices: Ints
+    visits: Floats
+    values: Floats
+    gain: float
+
+
+class PolicyIteration:
+    """The oracle of one model and one discount (1 for the average)."""
+
+    def __init__(self, mdp: MDP, discount: float) -> None:
+        self.mdp = mdp
+        self.discount = discount
+        self._core = recurrent_core(mdp) if discount == 1 else None
+        self._identity = sparse.eye_array(mdp.n_states, format="csr")
+
+    def best(self, c: Floats, warm: Vertex | None = None) -> Vertex:
+        """The vertex of highest <c, rho> for an (N,) c."""
+        mdp = self.mdp
+        choices = self._first_choices(c) if warm is None or warm.choices is None else warm.choices
+        best: _Evaluation | None = None
+        bound = np.inf
+        for _ in range(MAX_ITERATIONS):
+            now = self._evaluate(choices, c)
+            tolerance = RELATIVE_TOLERANCE * (np.abs(c).max() + np.abs(now.values).max())
+            if best is not None and now.gain < best.gain - tolerance:
+                break  # only rounding can lower the gain: these policies are as good as equal
+            best = now
+            future = c + self.discount * (mdp.transitions @ now.values)
+            bound = min(bound, self._bound(future, now.values))
+            top = np.maximum.reduceat(future, mdp.first_choice[:-1])
+            better = top > future[now.choices] + tolerance
+            if not better.any():
+                break
+            choices = np.where(better, first_best(mdp, future), now.choices)
+        assert best is not None
+        occupancy = np.zeros(mdp.n_choices)
+        occupancy[best.choices] = best.visits
+        value = float(occupancy @ c)
+        return Vertex(occupancy, value, max(bound, value), best.choices)
+
+    def _bound(self, future: Floats, values: Floats) -> float:
+        advantage = (future - values[self.mdp.choice_state]).max()
+        return float(advantage + (1 - self.discount) * (self.mdp.start @ values))
+
+    def _first_choices(self, c: Floats) -> Ints:
+        """Head for the best choice that can be taken again and again, and take it there."""
+        if self._core is None:
+            return first_best(self.mdp, c)
+        target = int(np.argmax(np.where(self._core[self.mdp.choice_state], c, -np.inf)))
+        goal = np.zeros(self.mdp.n_states, bool)
+        goal[self.mdp.choice_state[target]] = True
+        choices = choices_towards(self.mdp, goal)
+        choices[goal] = target
+        return choices
+
+    def _evaluate(self, choices: Ints, c: Floats) -> _Evaluation:
+        p = self.mdp.transitions[choices]
+        if self.discount == 1:
+            choices, p, reference = self._unichain(choices, p, c)
+            return self._evaluate_average(choices, p, c, reference)
+        lu = splu((self._identity - self.discount * p).tocsc())
+        visits = np.maximum(lu.solve((1 - self.discount) * self.mdp.start, trans="T"), 0.0)
+        visits /= visits.sum()
+        return _Evaluation(choices, visits, lu.solve(c[choices]), float(visits @ c[choices]))
+
+    def _evaluate_average(self, choices: Ints, p: Sparse, c: Floats, reference: int) -> _Evaluation:
+        """Cut the chain at a recurrent reference state: reward and time of one round trip give the
+        gain, expected visits during one the occupancy."""
+        n = self.mdp.n_states
+        while True:
+            cut = p.copy()
+            cut.data = np.where(cut.indices == reference, 0.0, cut.data)
+            lu = splu((self._identity - cut).tocsc())
+            unit = np.zeros(n)
+            unit[reference] = 1.0
+            visits = np.maximum(lu.solve(unit, trans="T"), 0.0)
+            busiest = int(np.argmax(visits))
+            if visits[reference] >= WELL_CHOSEN * visits[busiest]:
+                break
+            reference = busiest
+        visits /= visits.sum()
+        reward, time = lu.solve(np.column_stack([c[choices], np.ones(n)])).T
+        values = reward - reward[reference] / time[reference] * time
+        values[reference] = 0.0
+        return _Evaluation(choices, visits, values, float(visits @ c[choices]))
+
+    def _unichain(self, choices: Ints, p: Sparse, c: Floats) -> tuple[Ints, sparse.csr_array, int]:
+        """Keep the recurrent class of highest gain, send everyone else there; name a state in it."""
+        component, closed = closed_components(p)
+        classes = np.flatnonzero(closed)
+        if classes.size == 1:
+            return choices, p, int(np.argmax(np.where(component == classes[0], dominance(p), -1.0)))
+        share = stationary_distributions(p, component, closed[component])
+        gain = np.bincount(component, weights=share * c[choices], minlength=len(closed))
+        chosen = classes[np.argmax(gain[classes])]
+        kept = ~reachable(sparse.csr_array(p.T), closed[component] & (component != chosen))
+        choices = np.where(kept, choices, choices_towards(self.mdp, kept))
+        return choices, self.mdp.transitions[choices], int(np.argmax(np.where(component == chosen, share, -1.0)))
