@@ -53,6 +53,31 @@ def block_gradient(x: Floats, i: int, smoothing: float) -> Floats:
     return _pull(x, i, smoothing, 0.0)
 
 
+def secant_pull(mass: Floats, others: Floats) -> Floats:
+    """(B,), (k - 1, B) -> (B,): what a unit of `mass` is worth, were all of the mass put there.
+
+    The divergence is a sum over b of terms psi(p_b, q_b). Where the gradient asks what the next grain of
+    p_b is worth, this asks for the whole, (psi(m, q) - psi(0, q)) / m, which with t = q / m is
+    1/2 (ln 2 - (1 + t) ln(1 + t) + t ln t): finite everywhere, and exact for a move of just that size.
+    """
+    total = np.zeros_like(mass)
+    for q in others:
+        there = np.flatnonzero(q)  # most of a plan's choices are never taken: t = 0 there
+        t = q[there] / mass[there]
+        total[there] += xlogy(t, t) - (1 + t) * np.log1p(t)
+    return (total + len(others) * np.log(2)) / 2
+
+
+def divergence_sum(row: Floats, others: Floats) -> float:
+    """(B,), (k - 1, B) -> the sum of JSD(row || other)."""
+    own = xlogy(row, row).sum()
+    total = 0.0
+    for q in others:
+        middle = (row + q) / 2
+        total += max(float((own + xlogy(q, q).sum()) / 2 - xlogy(middle, middle).sum()), 0.0)
+    return total
+
+
 def _pull(x: Floats, i: int, raise_own: float, raise_others: float) -> Floats:
     k = len(x)
     if k == 1:

@@ -13,7 +13,14 @@ from functools import cached_property
 import numpy as np
 
 from manyways.behaviour import Behaviour, StateActions
-from manyways.diversity import block_gradient, joint_gradient, mean_distance, pairwise_distances
+from manyways.diversity import (
+    block_gradient,
+    divergence_sum,
+    joint_gradient,
+    mean_distance,
+    pairwise_distances,
+    secant_pull,
+)
 from manyways.errors import SettingError
 from manyways.mdp import MDP, Floats, Sparse
 
@@ -48,6 +55,29 @@ class Objective:
     def block_gradient(self, x: Floats, i: int, smoothing: float = SMOOTHING) -> Floats:
         """(k, N) -> (N,): by plan i alone, the others staying as they are."""
         return self._back(block_gradient(self.image(x), i, smoothing)[None, :], len(x))[0]
+
+    def secant(self, x: Floats | list[Floats], i: int, least: float) -> Floats:
+        """(k, N) -> (N,): the worth of each choice to plan i per unit of time, were all the time that the
+        plan has in that choice's state (or `least`, if that is more) spent on it. See `secant_pull`."""
+        k = len(x)
+        if k == 1:
+            return self.mdp.reward.copy()
+        others = [self.image(row) for j, row in enumerate(x) if j != i]
+        if self._map is None:
+            mass = np.add.reduceat(x[i], self.mdp.first_choice[:-1])[self.mdp.choice_state]
+        else:
+            mass = self.image(x[i])
+        pull = secant_pull(np.maximum(mass, least), others)
+        return self._back(2 / (k * (k - 1)) * pull[None, :], k)[0]
+
+    def block_value(self, x: Floats | list[Floats], i: int, row: Floats) -> float:
+        """What plan i contributes to f if it is `row` (N,): f changes by as much as this does."""
+        k = len(x)
+        value = float(row @ self.mdp.reward) / k
+        if k == 1:
+            return value
+        others = [self.image(other) for j, other in enumerate(x) if j != i]
+        return value + 2 * self.tradeoff / (k * (k - 1)) * divergence_sum(self.image(row), others)
 
     def distances(self, x: Floats) -> Floats:
         """(k, N) -> (k, k): the pairwise divergences of the behaviours."""

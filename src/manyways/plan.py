@@ -13,9 +13,10 @@ from manyways.behaviour import Behaviour, StateActions
 from manyways.errors import SettingError
 from manyways.formats import read
 from manyways.mdp import MDP
-from manyways.methods import FrankWolfe, Method, Progress, Watch
+from manyways.methods import Method, Progress, VertexAscent, Watch
 from manyways.methods.ascent import check_whole
 from manyways.objective import Objective
+from manyways.occupancy import deterministic
 from manyways.planset import PlanSet
 from manyways.polytope import Average, Criterion, Polytope
 from manyways.verify import stationarity_gap, verify
@@ -41,7 +42,7 @@ def plan(
         tradeoff: how much a nat of mean pairwise divergence is worth in reward per step. By default
             as much as the optimal reward itself (its absolute value; 1 if that is zero).
         seed: every random draw comes from it; the same seed gives the same plans.
-        method: how to search; `FrankWolfe()` by default.
+        method: how to search; `VertexAscent()` by default.
         criterion: `Average()` by default, or `Discounted(0.99)`.
         behaviour: what counts as different; `StateActions()` by default.
         time_limit_s: stop after so many seconds, with the best so far.
@@ -54,7 +55,7 @@ def plan(
     check_whole("k", k, 1)
     check_whole("seed", seed, 0)
     mdp = read(source)
-    method = FrankWolfe() if method is None else method
+    method = VertexAscent() if method is None else method
     behaviour = StateActions() if behaviour is None else behaviour
     watch = Watch(time_limit_s, progress)
     polytope = Polytope(mdp, Average() if criterion is None else criterion)
@@ -66,7 +67,10 @@ def plan(
     objective = Objective(mdp, float(tradeoff), behaviour)
 
     ascent = method.run(polytope, objective, int(k), int(seed), watch)
-    realised = [polytope.realise(row) for row in ascent.point]
+    if ascent.choices is None:
+        realised = [polytope.realise(row) for row in ascent.point]
+    else:  # vertices: their policies are known, and each has one recurrent class
+        realised = [(deterministic(mdp, own), x) for own, x in zip(ascent.choices, ascent.point, strict=True)]
     best_first = np.argsort([-x @ mdp.reward for _, x in realised], kind="stable")
     policies, occupancies = (np.stack([realised[i][part] for i in best_first]) for part in (0, 1))
     plans = PlanSet(

@@ -15,7 +15,7 @@ from manyways.errors import ModelError, PlanFileError, SettingError
 from manyways.formats.archive import read_archive, write_archive
 from manyways.formats.model_arrays import model_from_arrays, model_to_arrays
 from manyways.mdp import MDP, Floats
-from manyways.methods import FrankWolfe, Method, ProjectedGradient, Status, Trace
+from manyways.methods import FrankWolfe, Method, ProjectedGradient, Status, Trace, VertexAscent
 from manyways.polytope import Average, Criterion, Discounted
 
 SCHEMA = "manyways plans"
@@ -24,7 +24,8 @@ NEAR_DUPLICATE = 0.01
 """Plans closer than this (in nats, of at most 0.693) are as good as the same."""
 
 _KINDS = {
-    kind.__name__: kind for kind in (Average, Discounted, StateActions, States, Labels, FrankWolfe, ProjectedGradient)
+    kind.__name__: kind
+    for kind in (Average, Discounted, StateActions, States, Labels, FrankWolfe, ProjectedGradient, VertexAscent)
 }
 
 

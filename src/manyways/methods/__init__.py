@@ -5,10 +5,21 @@ from typing import Protocol
 from manyways.methods.ascent import Ascent, Progress, Status, Trace, Watch
 from manyways.methods.frank_wolfe import FrankWolfe
 from manyways.methods.projected_gradient import ProjectedGradient
+from manyways.methods.vertex_ascent import VertexAscent
 from manyways.objective import Objective
 from manyways.polytope import Polytope
 
-__all__ = ["Ascent", "FrankWolfe", "Method", "Progress", "ProjectedGradient", "Status", "Trace", "Watch"]
+__all__ = [
+    "Ascent",
+    "FrankWolfe",
+    "Method",
+    "Progress",
+    "ProjectedGradient",
+    "Status",
+    "Trace",
+    "VertexAscent",
+    "Watch",
+]
 
 
 class Method(Protocol):

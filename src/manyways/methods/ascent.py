@@ -90,11 +90,15 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class Ascent:
-    """What a method hands back: (k, N) occupancies, how it ended, and how it got there."""
+    """What a method hands back: (k, N) occupancies, how it ended, and how it got there.
+
+    `choices` (k, S) are the deterministic policies behind the occupancies, where a method knows them.
+    """
 
     point: Floats
     status: Status
     trace: Trace
+    choices: Ints | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,15 +17,24 @@ import numpy as np
 from scipy import sparse
 
 from manyways.errors import EmptyDomain, SettingError
-from manyways.mdp import MDP, Floats, Sparse
-from manyways.occupancy import flow_residual, policy_of
+from manyways.mdp import MDP, Floats, Ints, Sparse
+from manyways.occupancy import chain, deterministic, flow_residual, policy_of
 from manyways.polytope.criterion import Average, Criterion, Discounted
 from manyways.polytope.linear_program import LinearProgram, largest_minimum
 from manyways.polytope.policy_iteration import PolicyIteration, Vertex
 from manyways.polytope.projection import Projection
+from manyways.polytope.sweeps import Sweeps
 from manyways.structure import recurrent_core
 
-__all__ = ["Average", "Criterion", "Discounted", "Polytope", "Vertex"]
+__all__ = ["Average", "Criterion", "Discounted", "PolicyIteration", "Polytope", "Sweeps", "Vertex"]
+
+WANDERING_STEPS = 200
+
+SWEEPS_FROM = 100
+"""From so many states on, the oracle is `Sweeps`. Below, exact `PolicyIteration` takes a millisecond or
+two and needs nothing compiled; above, sweeps are ten to a thousand times faster, and fall back on
+policy iteration by themselves where they cannot finish. With `at_least` > 0, neither applies, and the
+oracle is a `LinearProgram`."""
 
 
 class Polytope:
@@ -34,17 +43,28 @@ class Polytope:
     Raises:
         NotWeaklyAccessible: if the criterion is the average and the model has none of its own.
         EmptyDomain: if no occupancy is that large everywhere; carries the largest possible value.
+
+    `oracle` overrides the choice of the linear oracle by size, `PolicyIteration` or `Sweeps`.
     """
 
-    def __init__(self, mdp: MDP, criterion: Criterion | None = None, *, at_least: float = 0.0) -> None:
+    def __init__(
+        self,
+        mdp: MDP,
+        criterion: Criterion | None = None,
+        *,
+        at_least: float = 0.0,
+        oracle: type[PolicyIteration] | type[Sweeps] | None = None,
+    ) -> None:
         self.mdp = mdp
         self.criterion = Average() if criterion is None else criterion
         self.at_least = at_least
+        self._kind = oracle
         if not 0 <= at_least < 1:
             raise SettingError(f"at_least is a share of time, expected 0 <= at_least < 1, found {at_least}")
-        self._oracle: PolicyIteration | LinearProgram
+        self._oracle: PolicyIteration | Sweeps | LinearProgram
         if at_least == 0:
-            self._oracle = PolicyIteration(mdp, self.criterion.discount)
+            kind = oracle or (PolicyIteration if mdp.n_states < SWEEPS_FROM else Sweeps)
+            self._oracle = kind(mdp, self.criterion.discount)
         else:
             self._check_not_empty()
             self._oracle = LinearProgram(*self._equalities, at_least)
@@ -75,10 +95,36 @@ class Polytope:
 
         In a restricted domain, the feasible point nearest to it.
         """
-        weight = rng.exponential(size=self.size)
-        policy = weight / np.add.reduceat(weight, self.mdp.first_choice[:-1])[self.mdp.choice_state]
-        x = self.criterion.occupancy(self.mdp, policy)
+        x = self.criterion.occupancy(self.mdp, self._random_policy(rng))
         return x if x.min() >= self.at_least else self.project(x)
+
+    def _random_policy(self, rng: np.random.Generator) -> Floats:
+        weight = rng.exponential(size=self.size)
+        return weight / np.add.reduceat(weight, self.mdp.first_choice[:-1])[self.mdp.choice_state]
+
+    def wander(self, rng: np.random.Generator) -> Floats:
+        """(N,) where a random policy spends its first steps from the start: a cheap random distribution.
+
+        It is not quite feasible, and takes time linear in the number of transitions: a place to start from.
+        """
+        policy = self._random_policy(rng)
+        step = chain(self.mdp, policy).T.tocsr()
+        now = self.mdp.start.copy()
+        total = np.zeros_like(now)
+        for _ in range(WANDERING_STEPS):
+            total += now
+            now = step @ now
+        return policy * (total / WANDERING_STEPS)[self.mdp.choice_state]
+
+    def vertex_of(self, choices: Ints) -> Vertex:
+        """The vertex of a deterministic policy, one choice per state (S,)."""
+        policy = deterministic(self.mdp, choices)
+        x = self.criterion.occupancy(self.mdp, policy)
+        return Vertex(x, float("nan"), float("nan"), choices)
+
+    def twin(self) -> Polytope:
+        """The same polytope with work space of its own, for another thread."""
+        return Polytope(self.mdp, self.criterion, at_least=self.at_least, oracle=self._kind)
 
     def realise(self, x: Floats) -> tuple[Floats, Floats]:
         """(N,) -> the stationary policy for x, and the occupancy that it has when run from the start.

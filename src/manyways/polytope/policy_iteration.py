@@ -95,11 +95,15 @@ class PolicyIteration:
         advantage = (future - values[self.mdp.choice_state]).max()
         return float(advantage + (1 - self.discount) * (self.mdp.start @ values))
 
+    def most_paying(self, c: Floats) -> int:
+        """The choice of highest c among those that can be taken again and again."""
+        return int(np.argmax(c if self._core is None else np.where(self._core[self.mdp.choice_state], c, -np.inf)))
+
     def _first_choices(self, c: Floats) -> Ints:
-        """Head for the best choice that can be taken again and again, and take it there."""
+        """Head for the choice that pays best, and take it there."""
         if self._core is None:
             return first_best(self.mdp, c)
-        target = int(np.argmax(np.where(self._core[self.mdp.choice_state], c, -np.inf)))
+        target = self.most_paying(c)
         goal = np.zeros(self.mdp.n_states, bool)
         goal[self.mdp.choice_state[target]] = True
         choices = choices_towards(self.mdp, goal)

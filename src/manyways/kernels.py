@@ -1,0 +1,201 @@
+"""The loops that must stay loops, compiled by numba: plain functions on arrays.
+
+They serve `manyways.polytope.sweeps` and `manyways.methods.exchange`, which tell what for. Kept few and
+small on purpose: the first call on a new machine compiles them (two to three seconds in all), later ones
+load them from the cache.
+
+Names: x is a choice (a row of the transitions), h are relative values, y times to the reference, `order`
+lists the states as the sweeps visit them, the reference first. `begin`, `target`, `weight`, `inverse` are
+the policy's rows packed in that order: row i's transitions are begin[i]:begin[i+1].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+PURE_LOOP = 1e-13
+"""A choice that leaves its state with less probability than this is taken as staying for ever."""
+
+_compiled = njit(cache=True, nogil=True, error_model="numpy")
+
+
+@_compiled
+def improve(first, indptr, indices, data, c, discount, g, h, reference, choice, margin, low, high):
+    """One greedy pass over the states low..high, in place.
+
+    Returns the number of changes, the largest surplus c + discount P h - h over all choices, and the
+    smallest over the policy's own. Off the reference, choices are compared with their self-loops
+    eliminated, and those that never leave are passed over: they cannot lead back.
+    """
+    changes, top, bottom = 0, -np.inf, np.inf
+    for s in range(low, high):
+        best, kept = -np.inf, -np.inf
+        best_x, best_surplus, kept_surplus = -1, 0.0, 0.0
+        for x in range(first[s], first[s + 1]):
+            surplus, staying = c[x] - h[s], 0.0
+            for t in range(indptr[x], indptr[x + 1]):
+                surplus += discount * data[t] * h[indices[t]]
+                if indices[t] == s:
+                    staying += discount * data[t]
+            top = max(top, surplus)
+            value = surplus
+            if s != reference:
+                if 1.0 - staying < PURE_LOOP:
+                    continue
+                value = (surplus - g) / (1.0 - staying)
+            if x == choice[s]:
+                kept, kept_surplus = value, surplus
+            if value > best:
+                best, best_x, best_surplus = value, x, surplus
+        if best > kept + margin:
+            choice[s] = best_x
+            changes += 1
+            kept_surplus = best_surplus
+        bottom = min(bottom, kept_surplus)
+    return changes, top, bottom
+
+
+@_compiled
+def likely_tree(root, choice, indptr, indices, data, ahead, begin, child, order, seen):
+    """The states outwards from the root against their most likely successors; returns how many lead there.
+
+    `ahead` gets each state's most likely successor other than itself (itself where there is none); the
+    other arrays are work space and results: order[:known] are the states found, marked in `seen`.
+    """
+    n = len(choice)
+    begin[:] = 0
+    for s in range(n):
+        most = 0.0
+        ahead[s] = s
+        seen[s] = False
+        for t in range(indptr[choice[s]], indptr[choice[s] + 1]):
+            if data[t] > most and indices[t] != s:
+                most = data[t]
+                ahead[s] = indices[t]
+        begin[ahead[s] + 1] += 1
+    for v in range(n):
+        begin[v + 1] += begin[v]
+    for s in range(n - 1, -1, -1):  # fills each list from its end, and leaves begin[v + 1] at list v's beginning
+        begin[ahead[s] + 1] -= 1
+        child[begin[ahead[s] + 1]] = s
+    order[0] = root
+    seen[root] = True
+    head, known = 0, 1
+    while head < known:
+        v = order[head]
+        head += 1
+        end = begin[v + 2] if v + 2 <= n else n
+        for e in range(begin[v + 1], end):
+            if not seen[child[e]]:
+                seen[child[e]] = True
+                order[known] = child[e]
+                known += 1
+    return known
+
+
+@_compiled
+def visit(order, known, begin, child, seen):
+    """Breadth-first: `order[:known]` are seen; v's children are child[begin[v]:begin[v+1]]. Returns how many get seen."""
+    head = 0
+    while head < known:
+        v = order[head]
+        head += 1
+        for e in range(begin[v], begin[v + 1]):
+            if not seen[child[e]]:
+                seen[child[e]] = True
+                order[known] = child[e]
+                known += 1
+    return known
+
+
+@_compiled
+def on_loop(reference, ahead):
+    """The reference if following likely successors from it comes back, else a state of the loop that they end in."""
+    s = reference
+    for _ in range(len(ahead)):
+        s = ahead[s]
+        if s == reference:
+            break
+    return s
+
+
+@_compiled
+def pack(order, place, choice, indptr, indices, data, c, discount, cut, begin, target, weight, inverse, b):
+    """Lay the policy's rows and costs out in sweep order. The first state's column is dropped if the chain is
+    cut there, and each row's own column is eliminated: it only scales the row, by `inverse`."""
+    for i in range(len(order)):
+        place[order[i]] = i
+    e = 0
+    for i in range(len(order)):
+        begin[i] = e
+        leaving = 1.0
+        x = choice[order[i]]
+        b[i] = c[x]
+        for t in range(indptr[x], indptr[x + 1]):
+            j = place[indices[t]]
+            if j == 0 and cut:
+                continue
+            if j == i:
+                leaving -= discount * data[t]
+            else:
+                target[e] = j
+                weight[e] = discount * data[t]
+                e += 1
+        inverse[i] = 1.0 / leaving if leaving > 0.0 else 0.0
+    begin[len(order)] = e
+
+
+@_compiled
+def sweep(order, begin, target, weight, inverse, b, shift, values, work, cut, sweeps, tolerance):
+    """Gauss-Seidel sweeps of v = b - shift + P v on `values` (by state).
+
+    Returns the last sweep's largest change, and the value at the reference, which stays out of a cut chain.
+    """
+    n = len(order)
+    for i in range(n):
+        work[i] = values[order[i]]
+    if cut:
+        work[0] = 0.0
+    change = 0.0
+    for _ in range(sweeps):
+        change = 0.0
+        for i in range(1 if cut else 0, n):
+            new = b[i] - shift
+            for e in range(begin[i], begin[i + 1]):
+                new += weight[e] * work[target[e]]
+            new *= inverse[i]
+            change = max(change, abs(new - work[i]))
+            work[i] = new
+        if change <= tolerance:
+            break
+    back = b[0] - shift
+    for e in range(begin[0], begin[1]):
+        back += weight[e] * work[target[e]]
+    for i in range(n):
+        values[order[i]] = work[i]
+    return change, back
+
+
+@_compiled
+def push(begin, target, weight, inverse, waiting, visits, sweeps, crumb, enough):
+    """Push mass on, far to near, adding up `visits`, until at most `enough` of it is on its way.
+
+    Less than a `crumb` is left lying: following it on would end in denormal numbers, which are slow. Mass
+    may be negative; with a cut chain, what reaches the first state has left the system.
+    """
+    left = 0.0
+    for _ in range(sweeps):
+        left = 0.0
+        for i in range(len(inverse) - 1, -1, -1):
+            if abs(waiting[i]) > crumb:
+                mass = waiting[i] * inverse[i]
+                waiting[i] = 0.0
+                visits[i] += mass
+                for e in range(begin[i], begin[i + 1]):
+                    waiting[target[e]] += mass * weight[e]
+        for i in range(len(inverse)):
+            left += abs(waiting[i])
+        if left <= enough:
+            break
+    return left

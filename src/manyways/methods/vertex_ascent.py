@@ -1,0 +1,199 @@
+"""The default method: from vertex to vertex, one plan at a time, then action by action.
+
+The objective is convex and maximised, so there are best plans among the vertices, that is among the
+deterministic policies. Each step takes one plan to the vertex that the oracle finds best for it while
+the others stay, and keeps it only if the objective rises. What makes this work is the costs that the
+oracle is asked with:
+
+*Secant costs.* The gradient at zero is infinite, and sees nothing but the next grain. A secant cost
+asks instead what a choice is worth if all the time spent in its state were spent on it, which is exact
+for an exchange of actions that leaves the states' shares as they are (`diversity.secant_pull`).
+
+*Annealing.* States that a plan does not visit yet are judged as if it spent some time there. That time
+starts at about the typical time that the optimal plan spends on a step and shrinks in stages: first the
+plans spread out over different routes, then they settle.
+
+*Starts.* In the first round the plans that do not exist yet are represented by random policies. Several
+starts are made, and the best result is kept.
+
+*Exchanges.* At the end, on models small enough for it, every exchange of one action in one plan is tried
+with the exact objective, until none helps (`methods.exchange`).
+
+docs/default-method.md has the figures behind each of these.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyways.errors import SettingError
+from manyways.mdp import Floats
+from manyways.methods.ascent import Ascent, Status, Trace, Watch, check_whole
+from manyways.methods.exchange import DENSE_UP_TO, exchange_actions
+from manyways.objective import Objective
+from manyways.polytope import Polytope, Vertex
+
+RISE = 1e-10
+"""A step counts if it raises the objective by more than this, relative to the objective's scale."""
+
+
+@dataclass(frozen=True)
+class VertexAscent:
+    """The default: annealed vertex steps from several starts, then exchanges of single actions.
+
+    Attributes:
+        starts: how many; by default as many as cost little: 3 for models of some hundred states, more
+            for smaller ones, 1 from 20,000 states on.
+        stages: time assumed in unvisited states, in units of the optimal plan's typical time per step.
+        exchanges: whether to end with the search over single actions (up to 2,500 states).
+        workers: threads that share the starts; the result does not depend on it.
+    """
+
+    starts: int | None = None
+    stages: tuple[float, ...] = (1.0, 0.35, 3e-3, 3e-5)
+    exchanges: bool = True
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        if self.starts is not None:
+            check_whole("starts", self.starts, 1)
+        check_whole("workers", self.workers, 1)
+        object.__setattr__(self, "stages", tuple(self.stages))
+        if not self.stages or not all(stage > 0 for stage in self.stages):
+            raise SettingError(f"stages must be positive numbers, found {self.stages}")
+
+    def run(self, polytope: Polytope, objective: Objective, k: int, seed: int, watch: Watch) -> Ascent:
+        """Find k vertices of high objective."""
+        optimum = polytope.best(objective.mdp.reward)
+        starts = 1 if k == 1 else (self.starts or _affordable_starts(polytope.mdp.n_states))
+        streams = np.random.SeedSequence(seed).spawn(starts)
+        log = _Log(starts, watch)
+
+        def climb(number: int) -> _Climb:
+            # The work space of an oracle serves one thread at a time.
+            own = polytope if self.workers == 1 else polytope.twin()
+            climb = _Climb(own, objective, k, optimum, log)
+            climb.run(self.stages, np.random.default_rng(streams[number]))
+            return climb
+
+        if self.workers == 1 or starts == 1:
+            climbs = []
+            for number in range(starts):
+                climbs.append(climb(number))
+                if log.status is not None:
+                    break
+        else:
+            climbs = _in_threads(climb, starts, self.workers, log)
+        best = max(climbs, key=lambda climb: climb.value)  # of equals, the first: whatever the order of arrival
+        if self.exchanges and k > 1 and polytope.mdp.n_states <= DENSE_UP_TO:
+            best.exchange()
+        status = log.status or Status.CONVERGED
+        choices = None if any(v.choices is None for v in best.plans) else np.stack([v.choices for v in best.plans])
+        return Ascent(np.stack([v.occupancy for v in best.plans]), status, Trace.of(log.rows), choices)
+
+
+class _Log:
+    """What the starts share: the trace, the watch, and the wish to stop."""
+
+    def __init__(self, starts: int, watch: Watch) -> None:
+        self.watch, self.starts, self.finished = watch, starts, 0
+        self.status: Status | None = None
+        self.rows: list[tuple[float, float, float, float, int]] = []
+        self.calls = 0
+        self.best = -np.inf
+
+    def stop(self) -> bool:
+        if self.status is None and self.watch.expired():
+            self.status = Status.TIME_LIMIT
+        return self.status is not None
+
+    def step(self, value: float, rise: float, share: float) -> None:
+        self.calls += 1
+        self.best = max(self.best, value)
+        self.rows.append((value, max(rise, 0.0), float(rise > 0), self.watch.elapsed(), self.calls))
+        self.watch.tell(round(100 * (self.finished + share)), 100 * self.starts, self.best)
+
+
+class _Climb:
+    """One start: k plans on their way up. At any moment `plans` is a complete, feasible answer."""
+
+    def __init__(self, polytope: Polytope, objective: Objective, k: int, optimum: Vertex, log: _Log) -> None:
+        self.polytope, self.objective, self.k, self.log = polytope, objective, k, log
+        self.plans: list[Vertex] = [optimum] * k
+        self.value = optimum.value
+        self._optimum = optimum
+
+    def run(self, stages: tuple[float, ...], rng: np.random.Generator) -> None:
+        try:
+            self._run(stages, rng)
+        except KeyboardInterrupt:
+            self.log.status = Status.INTERRUPTED
+        self.log.finished += 1
+
+    def _run(self, stages: tuple[float, ...], rng: np.random.Generator) -> None:
+        if self.k == 1:
+            self.log.step(self.value, 0.0, 1.0)
+            return
+        x = self.optimum_occupancy
+        typical = float(x @ x)
+        scale = abs(self.value) + self.objective.tradeoff
+        rows = [self.polytope.wander(rng) for _ in range(self.k)]
+        warm = [self._optimum] * self.k
+        for number, stage in enumerate(stages):
+            idle = tried = 0
+            while idle < self.k:
+                if self.log.stop():
+                    return
+                i = tried % self.k
+                cost = self.objective.secant(rows, i, stage * typical)
+                warm[i] = self.polytope.best(cost, warm[i])
+                before = self.objective.block_value(rows, i, rows[i])
+                after = self.objective.block_value(rows, i, warm[i].occupancy)
+                founding = number == 0 and tried < self.k  # a random policy is no plan yet: replace it anyway
+                if founding or after > before + RISE * scale:
+                    rows[i] = warm[i].occupancy
+                    self.plans[i] = warm[i]
+                    self.value = self._value() if tried >= self.k - 1 or number else self.value
+                    idle = 0
+                else:
+                    idle += 1
+                tried += 1
+                self.log.step(self.value, after - before, (number + idle / self.k) / len(stages))
+
+    @property
+    def optimum_occupancy(self) -> Floats:
+        return self._optimum.occupancy
+
+    def _value(self) -> float:
+        return self.objective.value(np.stack([vertex.occupancy for vertex in self.plans]))
+
+    def exchange(self) -> None:
+        try:
+            for plans in exchange_actions(self.polytope, self.objective, self.plans):
+                self.plans = plans
+                value = self._value()
+                self.log.step(value, value - self.value, 0.0)
+                self.value = value
+                if self.log.stop():
+                    return
+        except KeyboardInterrupt:
+            self.log.status = Status.INTERRUPTED
+
+
+def _affordable_starts(states: int) -> int:
+    if states >= 20_000:
+        return 1
+    return int(np.clip(3000 // states, 3, 24))
+
+
+def _in_threads(climb, starts: int, workers: int, log: _Log) -> list[_Climb]:
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(climb, number) for number in range(starts)]
+        try:
+            return [future.result() for future in futures]
+        except KeyboardInterrupt:
+            log.status = Status.INTERRUPTED  # the starts see it and end with what they have
+            return [future.result() for future in futures]

@@ -1,0 +1,258 @@
+"""The linear oracle at scale: modified policy iteration with ordered Gauss-Seidel sweeps.
+
+*Average.* Cut the chain at a reference state that the policy keeps coming back to. What is left is a
+shortest-path-like problem with relative values h (zero at the reference) for a guess g of the gain;
+a round trip from the reference then earns h' - 0 too much or too little, and Newton's step on g is
+that surplus divided by the length of the round trip. In between, a greedy pass improves the policy.
+Nothing is solved to the end before the next improvement.
+
+*Order.* A sweep visits the states from the reference outwards along the policy's likely successors, so
+values travel whole paths in one sweep; the occupancy is pushed back along the same order. Self-loops
+are eliminated algebraically. The cost of a sweep is linear in the number of transitions.
+
+*Where it would go wrong.* (1) A policy may leave the reference aside: then the cut moves to the loop
+that its likely successors run into. (2) Standing still can be the best there is: g never falls below
+the best self-loop, and if round trips still lose at that g, the self-loop is the answer. (3) A policy
+may fall apart into several recurrent classes, or mix too slowly for sweeps: then exact policy
+iteration (`policy_iteration`) takes over from where the sweeps stand.
+
+*Proof.* For any h the gain of every policy is at most max(c + P h - h), and the greedy policy's at
+least the smallest of its own surpluses. The loop ends when these two meet within `TOLERANCE`, not
+when something stops changing. Discounted models have the same bounds, shifted by (1 - discount)
+<start, h>, need no cut, and are otherwise the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyways import kernels
+from manyways.mdp import MDP, Floats, Ints
+from manyways.occupancy import choices_towards
+from manyways.polytope.policy_iteration import PolicyIteration, Vertex
+
+TOLERANCE = 1e-9
+"""Of the proved optimum, relative to the largest |c|."""
+MASS_LEFT = 1e-12
+MAX_ITERATIONS = 400
+POLICY_SWEEPS = 8
+MAX_PUSHES = 2000
+MAX_CUTS = 40
+
+
+@dataclass(eq=False)
+class _State:
+    """Where a solve stands; a copy of it is the next one's warm start."""
+
+    choice: np.ndarray
+    h: Floats
+    y: Floats
+    reference: int
+    g: float
+
+    def copy(self) -> _State:
+        return _State(self.choice.copy(), self.h.copy(), self.y.copy(), self.reference, self.g)
+
+
+@dataclass(frozen=True, eq=False)
+class SweptVertex(Vertex):
+    """A vertex that remembers where the solve stood."""
+
+    state: _State | None = None
+
+
+class _GaveUp(Exception):
+    """The sweeps cannot finish; the exact method should."""
+
+
+class Sweeps:
+    """The oracle of one model and one discount (1 for the average)."""
+
+    def __init__(self, mdp: MDP, discount: float) -> None:
+        self.mdp = mdp
+        self.discount = discount
+        self.exact = PolicyIteration(mdp, discount)
+        matrix = mdp.transitions
+        self._arrays = (matrix.indptr, matrix.indices, matrix.data)
+        single = np.flatnonzero(np.diff(matrix.indptr) == 1)
+        self._loops = single[matrix.indices[matrix.indptr[single]] == mdp.choice_state[single]]
+        n, room = mdp.n_states, int(np.maximum.reduceat(np.diff(matrix.indptr), mdp.first_choice[:-1]).sum())
+        self._rows = (np.empty(n + 1, np.int64), np.empty(room, np.int32), np.empty(room), np.empty(n))
+        self._ahead, self._child, self._place = (np.empty(n, np.int32) for _ in range(3))
+        self._begin, self._ones, self._b, self._work = np.empty(n + 1, np.int64), np.ones(n), np.empty(n), np.empty(n)
+        self._cold: dict[int, np.ndarray] = {}
+
+    def best(self, c: Floats, warm: Vertex | None = None) -> Vertex:
+        """The vertex of highest <c, rho> for an (N,) c."""
+        state = warm.state.copy() if isinstance(warm, SweptVertex) and warm.state is not None else self._start(c)
+        try:
+            if self.discount < 1:
+                return self._discounted(c, state)
+            return self._average(c, state)
+        except _GaveUp:
+            return self._exactly(c, state)
+
+    # ---- the two criteria ---------------------------------------------------------------------
+
+    def _average(self, c: Floats, at: _State) -> Vertex:
+        scale = float(np.abs(c).max())
+        stay = int(self._loops[np.argmax(c[self._loops])]) if self._loops.size else -1
+        floor = float(c[stay]) if stay >= 0 else float(c.min())
+        at.g = max(at.g, floor)
+        order, cycle, surplus, change, cuts = None, 1.0, np.inf, np.inf, 0
+        for iteration in range(MAX_ITERATIONS):
+            span = scale + float(np.abs(at.h).max())
+            changes, top, bottom = self._improve(c, at, at.reference, 1e-13 * span)
+            if iteration and top - bottom <= TOLERANCE * scale:
+                break
+            if stay >= 0 and at.g == floor and not changes and change <= 1e-10 * span and surplus < -1e-10 * span:
+                return self._staying(c, at, stay, top)
+            if changes or order is None:
+                order, moved = self._order(at, may_move=cuts < MAX_CUTS)
+                cuts += moved
+                self._pack(c, at, order)
+                cycle = self._round_trip(at, order)
+            change, surplus = self._sweep(order, self._b, at.g, at.h, POLICY_SWEEPS, 0.0)
+            step = max(surplus / cycle, floor - at.g)
+            at.g += step
+            at.h -= step * at.y
+            at.h[at.reference] = 0.0
+        else:
+            raise _GaveUp
+        if changes:  # the policy as it now is must have one recurrent class, and rows of its own
+            order, _ = self._order(at, may_move=False)
+            self._pack(c, at, order)
+        begin, target, weight, _ = self._rows
+        waiting = np.zeros(len(order))
+        waiting[target[: begin[1]]] = weight[: begin[1]]
+        visits = np.zeros(len(order))
+        visits[0] = 1.0
+        return self._vertex(c, at, order, waiting, visits, top)
+
+    def _discounted(self, c: Floats, at: _State) -> Vertex:
+        scale = float(np.abs(c).max())
+        order = None
+        for iteration in range(MAX_ITERATIONS):
+            span = scale + float(np.abs(at.h).max())
+            changes, top, bottom = self._improve(c, at, -1, 1e-13 * span)
+            if iteration and top - bottom <= TOLERANCE * scale:
+                break
+            if changes or order is None:
+                order = self._order_anyway(at)
+                self._pack(c, at, order)
+            self._sweep(order, self._b, 0.0, at.h, POLICY_SWEEPS, 0.0)
+        else:
+            raise _GaveUp
+        if changes:
+            order = self._order_anyway(at)
+            self._pack(c, at, order)
+        start = (1 - self.discount) * self.mdp.start
+        return self._vertex(c, at, order, start[order], np.zeros(len(order)), top + float(start @ at.h))
+
+    # ---- steps --------------------------------------------------------------------------------
+
+    def _start(self, c: Floats) -> _State:
+        """Head for the choice that pays best; the ways there are kept, they depend on the place only."""
+        n = self.mdp.n_states
+        target = self.exact.most_paying(c)
+        place = int(self.mdp.choice_state[target])
+        if place not in self._cold:
+            there = np.zeros(n, bool)
+            there[place] = True
+            if len(self._cold) > 8:
+                self._cold.clear()
+            self._cold[place] = choices_towards(self.mdp, there).astype(np.int32)
+        choice = self._cold[place].copy()
+        choice[place] = target
+        return _State(choice, np.zeros(n), np.zeros(n), place, -np.inf if self.discount == 1 else 0.0)
+
+    def _improve(self, c: Floats, at: _State, reference: int, margin: float) -> tuple[int, float, float]:
+        first, n = self.mdp.first_choice, len(at.choice)
+        return kernels.improve(first, *self._arrays, c, self.discount, at.g, at.h, reference, at.choice, margin, 0, n)
+
+    def _sweep(
+        self, order: np.ndarray, b: Floats, shift: float, v: Floats, sweeps: int, tolerance: float
+    ) -> tuple[float, float]:
+        return kernels.sweep(order, *self._rows, b, shift, v, self._work, self.discount == 1, sweeps, tolerance)
+
+    def _order(self, at: _State, *, may_move: bool) -> tuple[np.ndarray, bool]:
+        """The states from the reference outwards. If most do not lead there by likely successors, the
+        policy has left the reference aside: cut where it runs round instead."""
+        order, seen, known = self._tree(at)
+        moved = False
+        if known < len(order) // 2 and may_move:
+            loop = int(kernels.on_loop(at.reference, self._ahead))
+            if loop != at.reference:
+                at.reference, at.h, moved = loop, at.h - at.h[loop], True
+                at.y[:] = 0.0
+                order, seen, known = self._tree(at)
+        if known < len(order) and self._by_any_way(at, order, seen, known) < len(order):
+            raise _GaveUp  # several recurrent classes
+        return order, moved
+
+    def _order_anyway(self, at: _State) -> np.ndarray:
+        """As `_order`, for a discounted chain, which need not lead anywhere."""
+        order, seen, known = self._tree(at)
+        if known < len(order):
+            known = self._by_any_way(at, order, seen, known)
+            order[known:] = np.flatnonzero(~seen)
+        return order
+
+    def _tree(self, at: _State) -> tuple[np.ndarray, np.ndarray, int]:
+        n = len(at.choice)
+        order, seen = np.empty(n, np.int32), np.empty(n, bool)
+        known = kernels.likely_tree(
+            at.reference, at.choice, *self._arrays, self._ahead, self._begin, self._child, order, seen
+        )
+        return order, seen, known
+
+    def _by_any_way(self, at: _State, order: np.ndarray, seen: np.ndarray, known: int) -> int:
+        """Go on along any transition of the policy, however unlikely."""
+        into = self.mdp.transitions[at.choice].tocsc()
+        return kernels.visit(order, known, into.indptr.astype(np.int64), into.indices.astype(np.int32), seen)
+
+    def _pack(self, c: Floats, at: _State, order: np.ndarray) -> None:
+        kernels.pack(
+            order, self._place, at.choice, *self._arrays, c, self.discount, self.discount == 1, *self._rows, self._b
+        )
+
+    def _round_trip(self, at: _State, order: np.ndarray) -> float:
+        """Expected length of a round trip; refreshes the times to the reference, roughly."""
+        unknown = at.y[at.reference] == 0.0
+        rough = 1e-2 * max(float(at.y.max()), 1.0)
+        _, cycle = self._sweep(order, self._ones, 0.0, at.y, 100 if unknown else 3, rough)
+        at.y[at.reference] = cycle
+        return cycle
+
+    # ---- answers ------------------------------------------------------------------------------
+
+    def _vertex(self, c: Floats, at: _State, order: np.ndarray, waiting: Floats, visits: Floats, top: float) -> Vertex:
+        crumb = 1e-3 * MASS_LEFT / len(order)
+        left = kernels.push(*self._rows, waiting, visits, MAX_PUSHES, crumb, MASS_LEFT)
+        if not left <= MASS_LEFT:
+            raise _GaveUp
+        occupancy = np.zeros(self.mdp.n_choices)
+        occupancy[at.choice[order]] = visits / visits.sum()
+        value = float(occupancy @ c)
+        return SweptVertex(occupancy, value, max(top, value), at.choice.astype(np.int64), at)
+
+    def _staying(self, c: Floats, at: _State, stay: int, top: float) -> Vertex:
+        """Standing still is best; everyone heads there. The warm start keeps the round-trip policy."""
+        there = np.zeros(self.mdp.n_states, bool)
+        there[self.mdp.choice_state[stay]] = True
+        choices = choices_towards(self.mdp, there)
+        choices[there] = stay
+        occupancy = np.zeros(self.mdp.n_choices)
+        occupancy[stay] = 1.0
+        at.g = -np.inf
+        return SweptVertex(occupancy, float(c[stay]), max(top, float(c[stay])), choices, at)
+
+    def _exactly(self, c: Floats, at: _State) -> Vertex:
+        found = self.exact.best(c, Vertex(at.h, 0.0, 0.0, at.choice.astype(np.int64)))
+        choice = np.asarray(found.choices, dtype=np.int32)
+        busiest = int(np.argmax(np.add.reduceat(found.occupancy, self.mdp.first_choice[:-1])))
+        n = self.mdp.n_states
+        state = _State(choice, np.zeros(n), np.zeros(n), busiest, found.value if self.discount == 1 else 0.0)
+        return SweptVertex(found.occupancy, found.value, found.bound, found.choices, state)

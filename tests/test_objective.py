@@ -1,0 +1,272 @@
+"""What is maximised: values against other people's formulas, gradients against differences."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import jensenshannon
+
+import manyways as mw
+from manyways import MDP, Average, Labels, Objective, SettingError, StateActions, States
+from manyways.diversity import block_gradient, joint_gradient, mean_distance, pairwise_distances
+from manyways.polytope import Polytope
+from problems import KNOWN, jsd, random_accessible_mdp, random_policy
+
+LN2 = np.log(2)
+seeds = st.integers(0, 2**32 - 1)
+behaviours = pytest.mark.parametrize("behaviour", [StateActions(), States(), Labels(), Labels(["wet"])], ids=str)
+
+
+def labelled(seed: int) -> MDP:
+    """A random model of four states with two labels."""
+    rng = np.random.default_rng(seed)
+    mdp = random_accessible_mdp(rng, kind="dense")
+    while mdp.n_states < 4:
+        mdp = random_accessible_mdp(rng, kind="dense")
+    return MDP.from_csr(
+        mdp.transitions,
+        mdp.reward,
+        mdp.first_choice,
+        labels={"wet": [True, False, True, False], "dark": [False, False, True, True]},
+        name="labelled",
+    )
+
+
+def random_occupancies(rng: np.random.Generator, mdp: MDP, k: int) -> np.ndarray:
+    """(k, N) inside the polytope."""
+    return np.stack([Average().occupancy(mdp, random_policy(rng, mdp)) for _ in range(k)])
+
+
+def random_rows(seed: int, k: int, width: int = 6) -> np.ndarray:
+    """(k, width) distributions, some of them with zeros."""
+    rng = np.random.default_rng(seed)
+    x = rng.dirichlet(np.ones(width), size=k) * (rng.random((k, width)) < 0.7)
+    x[x.sum(axis=1) == 0, 0] = 1.0
+    return x / x.sum(axis=1, keepdims=True)
+
+
+# ---- distances --------------------------------------------------------------------------------
+
+
+@given(seeds)
+def test_distances_are_scipys_and_the_definitions(seed):
+    x = random_rows(seed, 4)
+    distances = pairwise_distances(x)
+    for i in range(4):
+        for j in range(4):
+            assert distances[i, j] == pytest.approx(jsd(x[i], x[j]), abs=1e-14)
+            if i != j:  # scipy takes the root of what may be -1e-17 between equal rows
+                assert distances[i, j] == pytest.approx(jensenshannon(x[i], x[j]) ** 2, abs=1e-14)
+
+
+@given(seeds)
+def test_distances_are_symmetric_and_between_zero_and_ln_2(seed):
+    distances = pairwise_distances(random_rows(seed, 5))
+    np.testing.assert_array_equal(distances, distances.T)
+    np.testing.assert_array_equal(np.diag(distances), 0.0)
+    assert distances.min() >= 0
+    assert distances.max() <= LN2
+
+
+def test_equal_behaviours_are_at_zero_and_disjoint_ones_at_ln_2():
+    p, q = np.array([0.3, 0.7, 0.0, 0.0]), np.array([0.0, 0.0, 0.9, 0.1])
+    assert pairwise_distances(np.stack([p, p]))[0, 1] == 0.0
+    assert pairwise_distances(np.stack([p, q]))[0, 1] == pytest.approx(LN2, abs=1e-15)
+
+
+def test_the_mean_is_over_all_pairs():
+    x = random_rows(0, 3)
+    expected = (jsd(x[0], x[1]) + jsd(x[0], x[2]) + jsd(x[1], x[2])) / 3
+    assert mean_distance(x) == pytest.approx(expected)
+    assert mean_distance(x[:1]) == 0.0
+
+
+# ---- value ------------------------------------------------------------------------------------
+
+
+@behaviours
+def test_the_value_is_eq_main(behaviour):
+    mdp = labelled(0)
+    x = random_occupancies(np.random.default_rng(0), mdp, 3)
+    image = behaviour.matrix(mdp).toarray() @ x.T
+    pairs = [jsd(image[:, i], image[:, j]) for i in range(3) for j in range(i)]
+    expected = (x @ mdp.reward).sum() / 3 + 2 * 8.0 / (3 * 2) * sum(pairs)
+    assert Objective(mdp, 8.0, behaviour).value(x) == pytest.approx(expected, abs=1e-12)
+
+
+def test_behaviours_group_choices():
+    mdp = labelled(0)
+    x = random_occupancies(np.random.default_rng(1), mdp, 1)[0]
+    by_state = np.array([x[mdp.choice_state == s].sum() for s in range(4)])
+    np.testing.assert_array_equal(StateActions().matrix(mdp) @ x, x)
+    np.testing.assert_allclose(States().matrix(mdp) @ x, by_state)
+    np.testing.assert_allclose(Labels(["wet"]).matrix(mdp) @ x, [by_state[[1, 3]].sum(), by_state[[0, 2]].sum()])
+    np.testing.assert_allclose(np.sort(Labels().matrix(mdp) @ x), np.sort(by_state))  # each state its own combination
+
+
+@given(seeds)
+def test_coarser_behaviours_differ_less(seed):
+    """JSD obeys the data-processing inequality."""
+    mdp = labelled(0)
+    x = random_occupancies(np.random.default_rng(seed), mdp, 3)
+    fine, middle, coarse = (
+        Objective(mdp, 1.0, behaviour).distances(x) for behaviour in (StateActions(), States(), Labels(["wet"]))
+    )
+    assert (fine >= middle - 1e-14).all()
+    assert (middle >= coarse - 1e-14).all()
+
+
+@given(seeds, st.permutations(range(4)))
+def test_the_order_of_the_plans_does_not_count(seed, order):
+    mdp = labelled(1)
+    x = random_occupancies(np.random.default_rng(seed), mdp, 4)
+    objective = Objective(mdp, 3.0)
+    assert objective.value(x[order]) == pytest.approx(objective.value(x), abs=1e-13)
+    np.testing.assert_allclose(objective.gradient(x[order]), objective.gradient(x)[order], atol=1e-12)
+
+
+def test_one_plan_is_judged_by_its_reward_alone():
+    mdp = labelled(0)
+    x = random_occupancies(np.random.default_rng(2), mdp, 1)
+    objective = Objective(mdp, 100.0)
+    assert objective.value(x) == pytest.approx(float(x[0] @ mdp.reward))
+    np.testing.assert_array_equal(objective.gradient(x)[0], mdp.reward)
+    np.testing.assert_array_equal(objective.block_gradient(x, 0), mdp.reward)
+
+
+def test_equal_plans_are_worth_their_reward():
+    mdp = labelled(0)
+    x = np.repeat(random_occupancies(np.random.default_rng(3), mdp, 1), 3, axis=0)
+    assert Objective(mdp, 100.0).value(x) == pytest.approx(float(x[0] @ mdp.reward), abs=1e-12)
+
+
+# ---- gradient ---------------------------------------------------------------------------------
+
+
+def difference_quotient(f, x: np.ndarray, step: float = 1e-6) -> np.ndarray:
+    """Central differences of f at x, entry by entry."""
+    slope = np.zeros_like(x)
+    for place in np.ndindex(x.shape):
+        nudge = np.zeros_like(x)
+        nudge[place] = step
+        slope[place] = (f(x + nudge) - f(x - nudge)) / (2 * step)
+    return slope
+
+
+@behaviours
+@pytest.mark.parametrize("k", [2, 3, 4])
+def test_the_gradient_agrees_with_differences(behaviour, k):
+    mdp = labelled(2)
+    objective = Objective(mdp, 5.0, behaviour)
+    x = random_occupancies(np.random.default_rng(k), mdp, k)
+    slope = difference_quotient(objective.value, x)
+    np.testing.assert_allclose(objective.gradient(x), slope, atol=1e-6)
+    for i in range(k):
+        np.testing.assert_allclose(objective.block_gradient(x, i), slope[i], atol=1e-6)
+
+
+def test_the_differences_would_notice_a_wrong_gradient():
+    mdp = labelled(2)
+    objective = Objective(mdp, 5.0)
+    x = random_occupancies(np.random.default_rng(2), mdp, 2)
+    slope = difference_quotient(objective.value, x)
+    with pytest.raises(AssertionError):
+        np.testing.assert_allclose(objective.gradient(x) + 1e-5, slope, atol=1e-6)
+
+
+def test_the_gradient_of_the_paper():
+    """d JSD / d p = 1/2 log(2p / (p + q))."""
+    x = np.array([[0.1, 0.9], [0.6, 0.4]])
+    np.testing.assert_allclose(joint_gradient(x, 1e-15), np.log(2 * x / x.sum(axis=0)) / 2, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_where_nobody_goes_one_plan_alone_gains_by_going(k):
+    """At p = q = 0 the block gradient is the one-sided difference quotient of JSD."""
+    x = np.full((k, 3), 0.5)
+    x[:, 2] = 0.0
+    step = 1e-7
+    moved = x.copy()
+    moved[0, 2] = step
+    # The distances are defined for any row, whether or not it sums to one.
+    quotient = (unclipped_mean_distance(moved) - unclipped_mean_distance(x)) / step
+    assert block_gradient(x, 0, 1e-12)[2] == pytest.approx(quotient, abs=1e-6)
+    assert quotient == pytest.approx(LN2 / k, abs=1e-6)
+
+
+def unclipped_mean_distance(x: np.ndarray) -> float:
+    k = len(x)
+    return float(np.mean([jsd(x[i], x[j]) for i in range(k) for j in range(i)]))
+
+
+def test_where_nobody_goes_the_joint_gradient_promises_nothing():
+    x = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]])
+    np.testing.assert_array_equal(joint_gradient(x, 1e-12)[:, 2], 0.0)
+
+
+def test_where_only_another_goes_the_gradient_falls_without_bound():
+    x = np.array([[1.0, 0.0], [0.5, 0.5]])
+    for d in (1e-4, 1e-8, 1e-12):
+        assert joint_gradient(x, d)[0, 1] == pytest.approx(np.log(2 * d / 0.5) / 2, abs=1e-3)
+        assert block_gradient(x, 0, d)[1] == pytest.approx(np.log(2 * d / 0.5) / 2, abs=1e-3)
+
+
+@given(seeds, st.sampled_from([1e-12, 1e-6, 1e-3]))
+def test_smoothing_raises_the_gradient_where_it_is_steep(seed, smoothing):
+    """One plan alone: everywhere. All at once: where the plan goes less than the other one."""
+    x = random_rows(seed, 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        true = np.log(2 * x / x.sum(axis=0)) / 2
+    true[:, x.sum(axis=0) == 0] = -np.inf  # no gradient there, but a corner
+    less = x <= x[::-1]
+    assert (joint_gradient(x, smoothing) >= true - 1e-14)[less].all()
+    for i in range(2):
+        assert (block_gradient(x, i, smoothing) >= true[i] - 1e-14).all()
+
+
+@given(seeds, st.integers(2, 4))
+def test_convexity_every_gradient_bounds_the_objective_from_below(seed, k):
+    """f(y) >= f(x) + <gradient, y - x>, also between points that share no choice."""
+    rng = np.random.default_rng(seed)
+    mdp = random_accessible_mdp(rng)
+    polytope = Polytope(mdp)
+    objective = Objective(mdp, 8.0)
+
+    def point() -> np.ndarray:
+        rows = [polytope.sample(rng) if rng.random() < 0.4 else polytope.best(rng.normal(size=mdp.n_choices)).occupancy]
+        while len(rows) < k:
+            rows.append(polytope.best(rng.normal(size=mdp.n_choices)).occupancy)
+        return np.stack(rows)
+
+    x, y = point(), point()
+    promised = objective.value(x) + float((objective.gradient(x) * (y - x)).sum())
+    assert objective.value(y) >= promised - 1e-9
+
+
+def test_convexity_between_two_pairs_of_opposite_plans():
+    mdp = KNOWN["bandit"].mdp
+    objective = Objective(mdp, 8.0)
+    x, y = np.array([[1.0, 0, 0], [0, 1.0, 0]]), np.array([[0, 1.0, 0], [1.0, 0, 0]])
+    assert objective.value(x) == pytest.approx(objective.value(y))
+    assert objective.value(y) >= objective.value(x) + (objective.gradient(x) * (y - x)).sum()
+
+
+# ---- refusals ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tradeoff", [-0.1, float("nan"), float("inf"), -float("inf")])
+def test_bad_tradeoffs_are_refused(tradeoff):
+    with pytest.raises(SettingError, match="tradeoff must be a finite number >= 0"):
+        Objective(KNOWN["single"].mdp, tradeoff)
+
+
+def test_unknown_labels_are_refused_and_the_known_ones_listed():
+    with pytest.raises(SettingError, match="labelled has no label 'dry'; it has dark, wet"):
+        Labels(["dry"]).matrix(labelled(0))
+    with pytest.raises(SettingError, match="it has none"):
+        Labels().matrix(KNOWN["single"].mdp)
+
+
+def test_the_behaviours_of_a_world():
+    world = mw.four_rooms(0)
+    assert Labels(["door"]).matrix(world).shape == (2, world.n_choices)
