@@ -68,14 +68,22 @@ def secant_pull(mass: Floats, others: Floats) -> Floats:
     return (total + len(others) * np.log(2)) / 2
 
 
-def divergence_sum(row: Floats, others: Floats) -> float:
-    """(B,), (k - 1, B) -> the sum of JSD(row || other)."""
-    own = xlogy(row, row).sum()
-    total = 0.0
-    for q in others:
-        middle = (row + q) / 2
-        total += max(float((own + xlogy(q, q).sum()) / 2 - xlogy(middle, middle).sum()), 0.0)
-    return total
+def divergences(row: Floats, others: list[Floats]) -> Floats:
+    """(B,), k - 1 of (B,) -> (k - 1,): JSD(row || other) of each.
+
+    A distribution's mass where the other has none adds 1/2 ln 2 per unit, so only the overlap needs work.
+    """
+    there = np.flatnonzero(row)
+    p = row[there]
+    result = np.empty(len(others))
+    for j, other in enumerate(others):
+        q = other[there]
+        met = np.flatnonzero(q)
+        a, b = p[met], q[met]
+        both = a + b
+        shared = (a * np.log(a / both) + b * np.log(b / both)).sum() / 2
+        result[j] = shared + np.log(2) / 2 * (row.sum() + other.sum())
+    return np.clip(result, 0.0, None)
 
 
 def _pull(x: Floats, i: int, raise_own: float, raise_others: float) -> Floats:

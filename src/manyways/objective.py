@@ -2,7 +2,7 @@
 
     f(rho_1..k) = 1/k sum_i <rho_i, r> + tradeoff * 2 / (k (k - 1)) sum_{i<j} JSD(B rho_i || B rho_j)
 
-with B the behaviour map. For k = 1 there is no pair, and f is the reward alone: plain planning.
+with B adding up by the behaviour's groups. For k = 1 there is no pair, and f is the reward alone: plain planning.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ import numpy as np
 from manyways.behaviour import Behaviour, StateActions
 from manyways.diversity import (
     block_gradient,
-    divergence_sum,
+    divergences,
     joint_gradient,
-    mean_distance,
     pairwise_distances,
     secant_pull,
 )
 from manyways.errors import SettingError
-from manyways.mdp import MDP, Floats, Sparse
+from manyways.mdp import MDP, Floats, Ints
 
 SMOOTHING = 1e-12
 """Of gradients that should be exact: small enough that only true zeros feel it."""
@@ -42,11 +41,21 @@ class Objective:
 
     def image(self, x: Floats) -> Floats:
         """(..., N) -> (..., B): the behaviour of occupancies."""
-        return x if self._map is None else (self._map @ x.T).T
+        if self._plain:
+            return x
+        if x.ndim == 1:
+            return np.bincount(self.groups, weights=x, minlength=self._n_groups)
+        return np.stack([self.image(row) for row in x])
 
     def value(self, x: Floats) -> float:
         """(k, N) -> f."""
-        return float((x @ self.mdp.reward).mean()) + self.tradeoff * mean_distance(self.image(x))
+        return self.combine(x @ self.mdp.reward, self.distances(x))
+
+    def combine(self, rewards: Floats, distances: Floats) -> float:
+        """f from the rewards (k,) and the pairwise distances (k, k)."""
+        k = len(rewards)
+        spread = float(distances.sum()) / (k * (k - 1)) if k > 1 else 0.0
+        return float(rewards.mean()) + self.tradeoff * spread
 
     def gradient(self, x: Floats, smoothing: float = SMOOTHING) -> Floats:
         """(k, N) -> (k, N): by all plans at once, as the paper's algorithms need it."""
@@ -63,7 +72,7 @@ class Objective:
         if k == 1:
             return self.mdp.reward.copy()
         others = [self.image(row) for j, row in enumerate(x) if j != i]
-        if self._map is None:
+        if self._plain:
             mass = np.add.reduceat(x[i], self.mdp.first_choice[:-1])[self.mdp.choice_state]
         else:
             mass = self.image(x[i])
@@ -72,12 +81,15 @@ class Objective:
 
     def block_value(self, x: Floats | list[Floats], i: int, row: Floats) -> float:
         """What plan i contributes to f if it is `row` (N,): f changes by as much as this does."""
-        k = len(x)
-        value = float(row @ self.mdp.reward) / k
-        if k == 1:
-            return value
-        others = [self.image(other) for j, other in enumerate(x) if j != i]
-        return value + 2 * self.tradeoff / (k * (k - 1)) * divergence_sum(self.image(row), others)
+        return self.contribution(len(x), float(row @ self.mdp.reward), self.distances_to(x, i, row))
+
+    def contribution(self, k: int, reward: float, distances: Floats) -> float:
+        """One of k plans' part in f, from its reward and its distances to the others."""
+        return reward / k + (2 * self.tradeoff / (k * (k - 1)) * float(distances.sum()) if k > 1 else 0.0)
+
+    def distances_to(self, x: Floats | list[Floats], i: int, row: Floats) -> Floats:
+        """(k - 1,) the divergences of `row` (N,), as plan i, from the other plans."""
+        return divergences(self.image(row), [self.image(other) for j, other in enumerate(x) if j != i])
 
     def distances(self, x: Floats) -> Floats:
         """(k, N) -> (k, k): the pairwise divergences of the behaviours."""
@@ -85,10 +97,18 @@ class Objective:
 
     def _back(self, pull: Floats, k: int | None = None) -> Floats:
         """(m, B) gradients of the diversity -> (m, N) gradients of f."""
-        pull = pull if self._map is None else (self._map.T @ pull.T).T
+        pull = pull if self._plain else pull[:, self.groups]
         return self.mdp.reward / (k or len(pull)) + self.tradeoff * pull
 
     @cached_property
-    def _map(self) -> Sparse | None:
-        """The behaviour map, None for the identity."""
-        return None if isinstance(self.behaviour, StateActions) else self.behaviour.matrix(self.mdp)
+    def groups(self) -> Ints:
+        """(N,) the group in which each choice is compared."""
+        return np.ascontiguousarray(self.behaviour.groups(self.mdp), dtype=np.int64)
+
+    @cached_property
+    def _n_groups(self) -> int:
+        return int(self.groups.max()) + 1
+
+    @property
+    def _plain(self) -> bool:
+        return isinstance(self.behaviour, StateActions)

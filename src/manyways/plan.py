@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
+from functools import cache
 from importlib.metadata import version
 from os import PathLike
 
@@ -19,7 +20,7 @@ from manyways.objective import Objective
 from manyways.occupancy import deterministic
 from manyways.planset import PlanSet
 from manyways.polytope import Average, Criterion, Polytope
-from manyways.verify import stationarity_gap, verify
+from manyways.verify import compare, examine
 
 
 def plan(
@@ -73,15 +74,16 @@ def plan(
         realised = [(deterministic(mdp, own), x) for own, x in zip(ascent.choices, ascent.point, strict=True)]
     best_first = np.argsort([-x @ mdp.reward for _, x in realised], kind="stable")
     policies, occupancies = (np.stack([realised[i][part] for i in best_first]) for part in (0, 1))
+    found = examine(polytope, objective, policies, occupancies)
     plans = PlanSet(
         mdp=mdp,
         policies=policies,
         occupancies=occupancies,
-        rewards=occupancies @ mdp.reward,
-        distances=objective.distances(occupancies),
-        objective=objective.value(occupancies),
+        rewards=found.rewards,
+        distances=found.distances,
+        objective=found.objective,
         optimal_reward=optimum.value,
-        gap=stationarity_gap(polytope, objective, occupancies),
+        gap=found.gap,
         status=ascent.status,
         trace=ascent.trace,
         tradeoff=float(tradeoff),
@@ -92,8 +94,9 @@ def plan(
         seconds=watch.elapsed(),
         versions=_versions(),
     )
-    return plans.with_certificate(verify(mdp, plans))
+    return plans.with_certificate(compare(plans, found))
 
 
+@cache
 def _versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: version(name) for name in ("manyways", "numpy", "scipy")}

@@ -6,6 +6,8 @@ function of the states proves an upper bound on what any policy can have, whoeve
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from manyways.mdp import MDP, Floats
@@ -20,6 +22,42 @@ EQUAL = 1e-8
 PROVED = 1e-6
 
 
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What the model says about k policies and their occupancies.
+
+    Attributes:
+        infeasibility: the largest violation of any constraint by an occupancy.
+        misrealisation: how far the policies are from having these occupancies.
+        rewards, distances, objective: recomputed.
+        optimum: no policy's reward is above this; proved by weak duality.
+        gap: the Frank-Wolfe gap (Algorithm 2, line 7), also a proved upper bound.
+    """
+
+    infeasibility: float
+    misrealisation: float
+    rewards: Floats
+    distances: Floats
+    objective: float
+    optimum: float
+    gap: float
+
+
+def examine(polytope: Polytope, objective: Objective, policies: Floats, x: Floats) -> Findings:
+    """Compute all of `Findings` for (k, N) policies and occupancies."""
+    rewards, distances = x @ polytope.mdp.reward, objective.distances(x)
+    gradient = objective.gradient(x)
+    return Findings(
+        infeasibility=_worst([polytope.residual(row) for row in x]),
+        misrealisation=_worst([_realisation_error(polytope, *pair) for pair in zip(policies, x, strict=True)]),
+        rewards=rewards,
+        distances=distances,
+        objective=objective.combine(rewards, distances),
+        optimum=polytope.best(polytope.mdp.reward).bound,
+        gap=float(sum(polytope.best(row).bound - row @ now for row, now in zip(gradient, x, strict=True))),
+    )
+
+
 def verify(mdp: MDP, plans: PlanSet) -> Certificate:
     """Recompute feasibility, policies, rewards, distances, objective, optimum and gap.
 
@@ -28,36 +66,37 @@ def verify(mdp: MDP, plans: PlanSet) -> Certificate:
         plans: what is claimed.
     """
     same = mdp.digest == plans.mdp.digest
-    checks = [Check("model", 0.0 if same else 1.0, 0.0)]
-    if not same or plans.policies.shape[1] != mdp.n_choices or plans.occupancies.shape != plans.policies.shape:
+    checks = (Check("model", 0.0 if same else 1.0, 0.0),)
+    shape = plans.policies.shape
+    if not same or len(shape) != 2 or shape[1] != mdp.n_choices or plans.occupancies.shape != shape:
         return Certificate((*checks, Check("shape", 1.0, 0.0)))
+    if not (np.isfinite(plans.policies).all() and np.isfinite(plans.occupancies).all()):
+        return Certificate((*checks, Check("feasibility", np.inf, FEASIBLE)))
     polytope = Polytope(mdp, plans.criterion)
     objective = Objective(mdp, plans.tradeoff, plans.behaviour)
-    x = plans.occupancies
-    rewards = x @ mdp.reward
-    distances = objective.distances(x)
-    best = polytope.best(mdp.reward)
-    scale = max(np.abs(mdp.reward).max(), 1e-300)
-    gap = stationarity_gap(polytope, objective, x)
-    checks += [
-        Check("feasibility", max(polytope.residual(row) for row in x), FEASIBLE),
-        Check(
-            "policies", max(_realisation_error(polytope, *pair) for pair in zip(plans.policies, x, strict=True)), EQUAL
-        ),
-        Check("rewards", _off(rewards, plans.rewards) / scale, EQUAL),
-        Check("distances", _off(distances, plans.distances), EQUAL),
-        Check("objective", abs(objective.value(x) - plans.objective) / (scale + plans.tradeoff), EQUAL),
-        Check("optimum", max(best.bound - plans.optimal_reward, plans.optimal_reward - best.bound) / scale, PROVED),
-        Check("no plan above the optimum", max(float(rewards.max() - best.bound), 0.0) / scale, PROVED),
-        Check("gap", max(gap - plans.gap, 0.0) / (scale + plans.tradeoff), PROVED),
-    ]
-    return Certificate(tuple(checks))
+    return compare(plans, examine(polytope, objective, plans.policies, plans.occupancies))
 
 
-def stationarity_gap(polytope: Polytope, objective: Objective, x: Floats) -> float:
-    """The Frank-Wolfe gap at (k, N) occupancies (Algorithm 2, line 7), as a proved upper bound."""
-    gradient = objective.gradient(x)
-    return float(sum(polytope.best(row).bound - row @ now for row, now in zip(gradient, x, strict=True)))
+def compare(plans: PlanSet, found: Findings) -> Certificate:
+    """Hold what is claimed against what was found."""
+    scale = max(float(np.abs(plans.mdp.reward).max()), 1e-300)
+    return Certificate(
+        (
+            Check("model", 0.0, 0.0),
+            Check("feasibility", found.infeasibility, FEASIBLE),
+            Check("policies", found.misrealisation, EQUAL),
+            Check("rewards", _off(found.rewards, plans.rewards) / scale, EQUAL),
+            Check("distances", _off(found.distances, plans.distances), EQUAL),
+            Check("objective", abs(found.objective - plans.objective) / (scale + plans.tradeoff), EQUAL),
+            Check("optimum", abs(found.optimum - plans.optimal_reward) / scale, PROVED),
+            Check("no plan above the optimum", max(float(found.rewards.max()) - found.optimum, 0.0) / scale, PROVED),
+            Check("gap", max(found.gap - plans.gap, 0.0) / (scale + plans.tradeoff), PROVED),
+        )
+    )
+
+
+def _worst(errors: list[float]) -> float:
+    return float(np.max(errors))  # unlike max(), lets a NaN through
 
 
 def _off(found: Floats, claimed: Floats) -> float:

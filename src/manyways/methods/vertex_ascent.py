@@ -30,9 +30,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyways.errors import SettingError
-from manyways.mdp import Floats
 from manyways.methods.ascent import Ascent, Status, Trace, Watch, check_whole
-from manyways.methods.exchange import DENSE_UP_TO, exchange_actions
+from manyways.methods.exchange import exchange_actions, exchangeable
 from manyways.objective import Objective
 from manyways.polytope import Polytope, Vertex
 
@@ -45,15 +44,15 @@ class VertexAscent:
     """The default: annealed vertex steps from several starts, then exchanges of single actions.
 
     Attributes:
-        starts: how many; by default as many as cost little: 3 for models of some hundred states, more
-            for smaller ones, 1 from 20,000 states on.
+        starts: how many; by default as many as cost little: 1 from 150 states on, more for
+            smaller models, up to 24.
         stages: time assumed in unvisited states, in units of the optimal plan's typical time per step.
         exchanges: whether to end with the search over single actions (up to 2,500 states).
         workers: threads that share the starts; the result does not depend on it.
     """
 
     starts: int | None = None
-    stages: tuple[float, ...] = (1.0, 0.35, 3e-3, 3e-5)
+    stages: tuple[float, ...] = (1.0, 0.35, 1e-3)
     exchanges: bool = True
     workers: int = 1
 
@@ -88,7 +87,7 @@ class VertexAscent:
         else:
             climbs = _in_threads(climb, starts, self.workers, log)
         best = max(climbs, key=lambda climb: climb.value)  # of equals, the first: whatever the order of arrival
-        if self.exchanges and k > 1 and polytope.mdp.n_states <= DENSE_UP_TO:
+        if self.exchanges and k > 1 and exchangeable(polytope, objective, best.plans):
             best.exchange()
         status = log.status or Status.CONVERGED
         choices = None if any(v.choices is None for v in best.plans) else np.stack([v.choices for v in best.plans])
@@ -137,35 +136,36 @@ class _Climb:
         if self.k == 1:
             self.log.step(self.value, 0.0, 1.0)
             return
-        x = self.optimum_occupancy
-        typical = float(x @ x)
-        scale = abs(self.value) + self.objective.tradeoff
-        rows = [self.polytope.wander(rng) for _ in range(self.k)]
-        warm = [self._optimum] * self.k
+        objective, k, reward = self.objective, self.k, self.objective.mdp.reward
+        typical = float(self._optimum.occupancy @ self._optimum.occupancy)
+        scale = abs(self.value) + objective.tradeoff
+        rows = [self.polytope.wander(rng) for _ in range(k)]
+        earned = np.array([row @ reward for row in rows])
+        apart = objective.distances(np.stack(rows))
+        warm = [self._optimum] * k
         for number, stage in enumerate(stages):
             idle = tried = 0
-            while idle < self.k:
+            while idle < k:
                 if self.log.stop():
                     return
-                i = tried % self.k
-                cost = self.objective.secant(rows, i, stage * typical)
-                warm[i] = self.polytope.best(cost, warm[i])
-                before = self.objective.block_value(rows, i, rows[i])
-                after = self.objective.block_value(rows, i, warm[i].occupancy)
-                founding = number == 0 and tried < self.k  # a random policy is no plan yet: replace it anyway
+                i = tried % k
+                rest = np.arange(k) != i
+                warm[i] = self.polytope.best(objective.secant(rows, i, stage * typical), warm[i])
+                row = warm[i].occupancy
+                distances = objective.distances_to(rows, i, row)
+                before = objective.contribution(k, earned[i], apart[i, rest])
+                after = objective.contribution(k, float(row @ reward), distances)
+                founding = number == 0 and tried < k  # a random policy is no plan yet: replace it anyway
                 if founding or after > before + RISE * scale:
-                    rows[i] = warm[i].occupancy
+                    rows[i], earned[i] = row, row @ reward
+                    apart[i, rest] = apart[rest, i] = distances
                     self.plans[i] = warm[i]
-                    self.value = self._value() if tried >= self.k - 1 or number else self.value
+                    self.value = objective.combine(earned, apart)
                     idle = 0
                 else:
                     idle += 1
                 tried += 1
-                self.log.step(self.value, after - before, (number + idle / self.k) / len(stages))
-
-    @property
-    def optimum_occupancy(self) -> Floats:
-        return self._optimum.occupancy
+                self.log.step(self.value, after - before, (number + idle / k) / len(stages))
 
     def _value(self) -> float:
         return self.objective.value(np.stack([vertex.occupancy for vertex in self.plans]))
@@ -184,9 +184,7 @@ class _Climb:
 
 
 def _affordable_starts(states: int) -> int:
-    if states >= 20_000:
-        return 1
-    return int(np.clip(3000 // states, 3, 24))
+    return int(np.clip(300 // states, 1, 24))
 
 
 def _in_threads(climb, starts: int, workers: int, log: _Log) -> list[_Climb]:

@@ -28,7 +28,7 @@ from manyways.structure import recurrent_core
 
 __all__ = ["Average", "Criterion", "Discounted", "PolicyIteration", "Polytope", "Sweeps", "Vertex"]
 
-WANDERING_STEPS = 200
+WANDERING_STEPS = 50
 
 SWEEPS_FROM = 100
 """From so many states on, the oracle is `Sweeps`. Below, exact `PolicyIteration` takes a millisecond or

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyways import kernels
-from manyways.mdp import MDP, Floats, Ints
+from manyways.mdp import MDP, Floats
 from manyways.occupancy import choices_towards
 from manyways.polytope.policy_iteration import PolicyIteration, Vertex
 
