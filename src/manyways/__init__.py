@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     )
     from manyways.formats import read
     from manyways.mdp import MDP, Grid
-    from manyways.methods import FrankWolfe, Progress, ProjectedGradient, Status
+    from manyways.methods import FrankWolfe, Progress, ProjectedGradient, Status, VertexAscent
     from manyways.objective import Objective
-    from manyways.plan import plan
+    from manyways.planning import plan
     from manyways.planset import Certificate, PlanSet, load
     from manyways.polytope import Average, Discounted, Polytope
     from manyways.structure import end_components, reachable_from_start
-    from manyways.verify import verify
+    from manyways.verification import verify
     from manyways.worlds import four_rooms, grid_world, nine_rooms, room_world
 
 _HOME = {
@@ -51,13 +51,13 @@ _HOME = {
     ),
     "formats": ("read",),
     "mdp": ("MDP", "Grid"),
-    "methods": ("FrankWolfe", "Progress", "ProjectedGradient", "Status"),
+    "methods": ("FrankWolfe", "Progress", "ProjectedGradient", "Status", "VertexAscent"),
     "objective": ("Objective",),
-    "plan": ("plan",),
+    "planning": ("plan",),
     "planset": ("Certificate", "PlanSet", "load"),
     "polytope": ("Average", "Discounted", "Polytope"),
     "structure": ("end_components", "reachable_from_start"),
-    "verify": ("verify",),
+    "verification": ("verify",),
     "worlds": ("four_rooms", "grid_world", "nine_rooms", "room_world"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
@@ -87,6 +87,7 @@ __all__ = [
     "StateActions",
     "States",
     "Status",
+    "VertexAscent",
     "end_components",
     "four_rooms",
     "grid_world",
@@ -107,7 +108,7 @@ def __getattr__(name: str) -> Any:
         return version("manyways")
     if name in _MODULE_OF:
         value = getattr(import_module(f"manyways.{_MODULE_OF[name]}"), name)
-        globals()[name] = value  # also where a module has the same name: `manyways.plan` is the function
+        globals()[name] = value
         return value
     raise AttributeError(f"module 'manyways' has no attribute {name!r}")
 

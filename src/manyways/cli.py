@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from manyways.methods import Method, Progress
     from manyways.planset import Certificate, PlanSet
 
-BAD_INPUT, NOT_CONVERGED = 2, 3
+BAD_INPUT, NOT_CONVERGED, INTERRUPTED = 2, 3, 130
 
 app = typer.Typer(
     add_completion=False,
@@ -32,6 +33,7 @@ app = typer.Typer(
 
 
 class MethodName(StrEnum):
+    VERTEX_ASCENT = "vertex-ascent"
     FRANK_WOLFE = "frank-wolfe"
     PROJECTED_GRADIENT = "projected-gradient"
 
@@ -59,11 +61,15 @@ def plan(
     ],
     k: Annotated[int, typer.Option(help="How many plans.")] = 4,
     tradeoff: Annotated[
-        float | None, typer.Option(help="Worth of diversity in reward [default: the optimal reward].")
+        float | None, typer.Option(help="Worth of diversity in reward; by default the optimal reward.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of every random draw.")] = 0,
-    method: Annotated[MethodName, typer.Option(help="How to search.")] = MethodName.FRANK_WOLFE,
-    discount: Annotated[float | None, typer.Option(help="Discount the future [default: long-run average].")] = None,
+    method: Annotated[MethodName, typer.Option(help="How to search.")] = MethodName.VERTEX_ASCENT,
+    starts: Annotated[int | None, typer.Option(help="Starts of vertex-ascent; more find better plans.")] = None,
+    workers: Annotated[int, typer.Option(help="Threads that share the starts; the plans do not depend on it.")] = 1,
+    discount: Annotated[
+        float | None, typer.Option(help="Discount the future by this factor; by default the long-run average counts.")
+    ] = None,
     behaviour: Annotated[BehaviourName, typer.Option(help="What counts as different.")] = BehaviourName.STATE_ACTIONS,
     time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds, with the best so far.")] = None,
     out: Annotated[Path | None, typer.Option(help="Keep the plans in this file (.mw).")] = None,
@@ -74,7 +80,7 @@ def plan(
     from manyways.behaviour import Labels, StateActions, States
     from manyways.formats import read
     from manyways.formats.archive import check_writable
-    from manyways.plan import plan as find_plans
+    from manyways.planning import plan as find_plans
     from manyways.polytope import Average, Discounted
 
     if out is not None:
@@ -90,7 +96,7 @@ def plan(
             k,
             tradeoff,
             seed=seed,
-            method=_method(method),
+            method=_method(method, starts, workers),
             criterion=Average() if discount is None else Discounted(discount),
             behaviour=behaviours[behaviour](),
             time_limit_s=time_limit,
@@ -115,7 +121,7 @@ def show(plans_file: PlanFile, picture: Picture = None, as_json: Json = False) -
 def verify(plans_file: PlanFile, as_json: Json = False) -> None:
     """Recompute everything that a file of plans claims, from its model alone."""
     from manyways.planset import load
-    from manyways.verify import verify as recompute
+    from manyways.verification import verify as recompute
 
     plans = load(plans_file)
     certificate = recompute(plans.mdp, plans)
@@ -124,7 +130,13 @@ def verify(plans_file: PlanFile, as_json: Json = False) -> None:
             {
                 "ok": certificate.ok,
                 "checks": [
-                    {"name": c.name, "error": c.error, "tolerance": c.tolerance, "ok": c.ok} for c in certificate.checks
+                    {
+                        "name": c.name,
+                        "error": c.error if c.error < float("inf") else None,
+                        "tolerance": c.tolerance,
+                        "ok": c.ok,
+                    }
+                    for c in certificate.checks
                 ],
             }
         )
@@ -138,23 +150,25 @@ def main() -> None:
     """The `manyways` command."""
     from manyways.errors import ManywaysError
 
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `manyways show plans.mw | head` ends quietly, as others do
     try:
         app()
     except ManywaysError as error:
         print(f"manyways: {error}", file=sys.stderr)
         sys.exit(BAD_INPUT)
-    except KeyboardInterrupt:
-        print("manyways: interrupted", file=sys.stderr)
-        sys.exit(130)
-    except BrokenPipeError:  # the reader of our output has gone, as `manyways show | head` does
-        sys.stderr.close()
-        sys.exit(0)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:  # the library behind `app` has swallowed the interrupt itself
+            print("manyways: interrupted", file=sys.stderr)
+        raise
 
 
-def _method(name: MethodName) -> Method:
-    from manyways.methods import FrankWolfe, ProjectedGradient
+def _method(name: MethodName, starts: int | None, workers: int) -> Method:
+    from manyways.methods import FrankWolfe, ProjectedGradient, VertexAscent
 
-    return {MethodName.FRANK_WOLFE: FrankWolfe, MethodName.PROJECTED_GRADIENT: ProjectedGradient}[name]()
+    if name is MethodName.VERTEX_ASCENT:
+        return VertexAscent(starts=starts, workers=workers)
+    return FrankWolfe() if name is MethodName.FRANK_WOLFE else ProjectedGradient()
 
 
 def _answer(plans: PlanSet, written: dict[str, Path | None], as_json: bool) -> None:
@@ -170,7 +184,7 @@ def _answer(plans: PlanSet, written: dict[str, Path | None], as_json: bool) -> N
     for i, j in plans.near_duplicates:
         console.print(f"plans {i + 1} and {j + 1} are nearly the same")
     if plans.certificate is not None and not plans.certificate.ok:
-        console.print(f"[bold red]not verified: {plans.certificate}[/]")
+        console.print(f"not verified: {plans.certificate}", style="bold red")
     for what, path in written.items():
         if path:
             console.print(f"{what} written to {path}", soft_wrap=True)
@@ -205,8 +219,9 @@ def _summary(plans: PlanSet) -> dict[str, Any]:
 
 def _plans_table(plans: PlanSet) -> Table:
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(title=f"{plans.mdp.name}: {plans.k} plans", title_justify="left")
+    table = Table(title=Text(f"{plans.mdp.name}: {plans.k} plans"), title_justify="left")
     for column in ("plan", "reward", "below optimum", "nearest other", "mean distance"):
         table.add_column(column, justify="right")
     for i, reward in enumerate(plans.rewards):
@@ -242,7 +257,7 @@ def _certificate_table(certificate: Certificate) -> Table:
 def _console() -> Any:
     from rich.console import Console
 
-    return Console(highlight=False)
+    return Console(highlight=False, markup=False)  # names of models and files are shown as they are
 
 
 def _print_json(answer: dict[str, Any]) -> None:

@@ -12,8 +12,8 @@ zero, and zero is a subgradient there, so that a step along it never promises mo
 derivative of JSD(p || 0): going where nobody goes makes plans different. Summed over plans that all
 move it promises too much, because two may go to the same new place.
 
-Both tend to the gradient as d does to zero and are nowhere below it, so that a Frank-Wolfe gap
-computed with either is never too small by more than about N d.
+Both tend to the gradient as d does to zero, and differ from it by more than about d / p only where p is
+not much larger than d: a Frank-Wolfe gap computed with either is too small by at most about N d.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def block_gradient(x: Floats, i: int, smoothing: float) -> Floats:
     return _pull(x, i, smoothing, 0.0)
 
 
-def secant_pull(mass: Floats, others: Floats) -> Floats:
-    """(B,), (k - 1, B) -> (B,): what a unit of `mass` is worth, were all of the mass put there.
+def secant_pull(mass: Floats, others: list[Floats]) -> Floats:
+    """(B,), k - 1 of (B,) -> (B,): what a unit of `mass` is worth, were all of the mass put there.
 
     The divergence is a sum over b of terms psi(p_b, q_b). Where the gradient asks what the next grain of
     p_b is worth, this asks for the whole, (psi(m, q) - psi(0, q)) / m, which with t = q / m is

@@ -6,6 +6,7 @@ matplotlib's global state is touched and no screen is needed.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from manyways.errors import OutputError
-from manyways.formats.archive import check_writable
+from manyways.formats.archive import check_writable, write_whole
 from manyways.mdp import MDP, Floats, Grid
 from manyways.occupancy import state_occupancy
 
@@ -32,11 +33,11 @@ def occupancy_maps(mdp: MDP, occupancies: Floats, titles: Sequence[str], heading
     columns = min(k, 3)
     rows = -(-k // columns)
     figure = Figure(figsize=(3.5 * columns, 3.75 * rows + 0.8), layout="constrained")
-    figure.suptitle(heading, fontsize=12)
+    figure.suptitle(heading, fontsize=12, parse_math=False)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     by_state = state_occupancy(mdp, occupancies)
     for panel, values, title in zip(panels, by_state, titles, strict=False):
-        panel.set_title(title, fontsize=10)
+        panel.set_title(title, fontsize=10, parse_math=False)
         if mdp.layout is None:
             _bars(panel, mdp, values)
         else:
@@ -63,10 +64,9 @@ def check_picture_path(path: Path) -> None:
 
 def save_picture(figure: Figure, path: Path) -> None:
     check_picture_path(path)
-    try:
-        figure.savefig(path, dpi=130)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from None
+    content = io.BytesIO()
+    figure.savefig(content, dpi=130, format=path.suffix[1:].lower())
+    write_whole(path, content.getvalue())
 
 
 def _map(panel: Axes, mdp: MDP, layout: Grid, by_state: Floats) -> None:
@@ -85,6 +85,7 @@ def _map(panel: Axes, mdp: MDP, layout: Grid, by_state: Floats) -> None:
 
 def _bars(panel: Axes, mdp: MDP, by_state: Floats) -> None:
     top = np.argsort(-by_state, kind="stable")[:BARS_SHOWN][::-1]
-    panel.barh([mdp.state_name(int(s)) for s in top], by_state[top], color="#3182bd")
+    panel.barh(range(len(top)), by_state[top], color="#3182bd")
+    panel.set_yticks(range(len(top)), [mdp.state_name(int(s))[:24] for s in top], parse_math=False)
     panel.set_xlabel("share of time")
     panel.tick_params(labelsize=8)

@@ -7,6 +7,10 @@ what was found, where, and what to do about it: the command line prints it as it
 
 from __future__ import annotations
 
+import math
+from numbers import Integral, Real
+from typing import Any
+
 
 class ManywaysError(Exception):
     """Anything that manyways reports on purpose."""
@@ -46,3 +50,22 @@ class OutputError(ManywaysError, ValueError):
 
 class SolverError(ManywaysError, RuntimeError):
     """A numerical solver failed on a valid problem; the message carries its own account."""
+
+
+def check_whole(name: str, value: Any, least: int) -> int:
+    """A whole number from `least` on, or a `SettingError` that says which setting is none."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise SettingError(f"{name} must be a whole number from {least} on, found {value!r}")
+    return int(value)
+
+
+def check_number(name: str, value: Any, least: float = -math.inf, most: float = math.inf) -> float:
+    """A finite number in [least, most], or a `SettingError` that says which setting is none."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, Real)
+        or not (math.isfinite(value) and least <= float(value) <= most)
+    ):
+        bounds = f" from {least:g} on" if most == math.inf else f" from {least:g} to {most:g}"
+        raise SettingError(f"{name} must be a finite number{bounds if least > -math.inf else ''}, found {value!r}")
+    return float(value)

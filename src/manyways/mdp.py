@@ -141,10 +141,12 @@ class MDP:
             action_names: names by action index; `a0`, `a1`, ... if not given.
             details: `state_names`, `labels`, `layout`, `name`.
         """
-        matrix: Sparse = sparse.csr_array(transitions, dtype=np.float64)
+        matrix = _matrix(transitions)
         begin = _integers(first_choice, "first_choice")
         if actions is None:
-            index = np.arange(matrix.shape[0]) - np.repeat(begin[:-1], np.maximum(np.diff(begin), 0))[: matrix.shape[0]]
+            index = np.arange(matrix.shape[0])
+            index -= begin[np.clip(np.searchsorted(begin, index, side="right") - 1, 0, None)] if begin.size else 0
+            index = np.maximum(index, 0)
         else:
             index = _integers(actions, "actions")
         if action_names is None:
@@ -188,7 +190,7 @@ class MDP:
         if r.shape == (n_states,):
             r = np.repeat(r[:, None], n_actions, axis=1)
         if r.shape == p.shape:
-            r = np.where(p != 0, p * r, 0.0).sum(axis=2)
+            r = np.multiply(p, r, where=(p != 0) & offered[:, :, None], out=np.zeros_like(p)).sum(axis=2)
         if r.shape != (n_states, n_actions):
             raise ModelError(f"the reward must have shape (S,), (S, A) or (S, A, S) of {p.shape}, found {r.shape}")
         return cls.from_csr(
@@ -239,12 +241,20 @@ class MDP:
             raise ModelError("the model is empty: there is not one transition")
         s, a, t = np.array([row[:3] for row in rows], dtype=np.int64).T
         p, r = np.array([row[3:] for row in rows], dtype=np.float64).T
+        for number in np.flatnonzero(~(np.isfinite(p) & (p >= 0)))[:1]:
+            source, action, target = (
+                list(names)[i] for names, i in zip((states, actions, states), rows[number][:3], strict=True)
+            )
+            raise ModelError(
+                f"the probability of reaching {str(target)!r} by action {str(action)!r} in state {str(source)!r} is {p[number]}; "
+                "probabilities must be finite and not negative"
+            )
         keys, choice = np.unique(s * len(actions) + a, return_inverse=True)
         matrix = sparse.csr_array((p, (choice, t)), shape=(len(keys), len(states)))
         labels = details.pop("labels", {})
         return cls.from_csr(
             matrix,
-            np.bincount(choice, weights=np.where(p != 0, p * r, 0.0), minlength=len(keys)),
+            np.bincount(choice, weights=np.multiply(p, r, where=p != 0, out=np.zeros_like(p)), minlength=len(keys)),
             np.searchsorted(keys // len(actions), np.arange(len(states) + 1)),
             start=_start_from_states(start, states),
             actions=keys % len(actions),
@@ -292,7 +302,7 @@ class MDP:
             self.start,
         ):
             hasher.update(array.size.to_bytes(8, "little"))
-            hasher.update(np.ascontiguousarray(array).data)
+            hasher.update(np.ascontiguousarray(array + 0).data)  # -0.0 and 0.0 are one number
         for label in sorted(self.labels):
             hasher.update(label.encode())
             hasher.update(np.packbits(self.labels[label]).data)
@@ -308,7 +318,7 @@ class MDP:
 
     def restricted_to(self, keep: Bools) -> MDP:
         """The model on the states marked in `keep` (S,), which no choice of theirs may leave."""
-        keep = np.asarray(keep, dtype=bool)
+        keep = self._mask(keep)
         rows = keep[self.choice_state]
         inside = self.transitions[rows]
         leaving = np.flatnonzero(inside @ (~keep).astype(float) > 0)
@@ -336,8 +346,7 @@ class MDP:
         This is what the paper's goal does: the end of one episode is the beginning of the next.
         Rewards stay as they are. `states` are indices, or an (S,) mask.
         """
-        chosen = np.zeros(self.n_states, bool)
-        chosen[np.asarray(states)] = True
+        chosen = self._mask(states)
         restart = chosen[self.choice_state]
         keep = sparse.diags_array((~restart).astype(float))
         again = sparse.csr_array(restart.astype(float)[:, None]) @ sparse.csr_array(self.start[None, :])
@@ -353,6 +362,20 @@ class MDP:
             layout=self.layout,
             name=self.name,
         )
+
+    def _mask(self, states: ArrayLike) -> Bools:
+        """(S,) a mask from a mask, or from indices."""
+        given = np.asarray(states)
+        if given.dtype == bool:
+            if given.shape != (self.n_states,):
+                raise ModelError(f"a mask of states must have {self.n_states} entries, found shape {given.shape}")
+            return given
+        index = _integers(given, "states")
+        if index.size and not (index.min() >= 0 and index.max() < self.n_states):
+            raise ModelError(f"states must lie in 0..{self.n_states - 1}, found {index.min()}..{index.max()}")
+        mask = np.zeros(self.n_states, bool)
+        mask[index] = True
+        return mask
 
     # ---- validation ---------------------------------------------------------------------------
 
@@ -400,7 +423,11 @@ class MDP:
 
     def _checked_transitions(self) -> Sparse:
         """Canonical CSR (sorted, merged, no stored zeros), rows that sum to one, read-only."""
-        matrix = sparse.csr_array(self.transitions, dtype=np.float64, copy=True)
+        matrix: Sparse = sparse.csr_array(self.transitions, dtype=np.float64, copy=True)
+        try:
+            matrix.check_format(full_check=True)  # scipy would run over the ends of arrays that do not fit
+        except ValueError as error:
+            raise ModelError(f"the transitions are not a proper CSR matrix: {error}") from None
         bad = np.flatnonzero(~(np.isfinite(matrix.data) & (matrix.data >= 0)))
         if bad.size:
             choice = int(np.searchsorted(matrix.indptr, bad[0], side="right") - 1)
@@ -445,6 +472,17 @@ def _frozen(array: ArrayLike, dtype: Any) -> NDArray[Any]:
     copy = np.array(given, dtype=dtype, order="C")
     copy.flags.writeable = False
     return copy
+
+
+def _matrix(transitions: Any) -> Sparse:
+    """(N, S) CSR from anything that scipy takes."""
+    try:
+        matrix: Sparse = sparse.csr_array(transitions, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"transitions must be an (N, S) matrix: {error}") from None
+    if matrix.ndim != 2:
+        raise ModelError(f"transitions must be an (N, S) matrix, found shape {matrix.shape}")
+    return matrix
 
 
 def _integers(values: ArrayLike, what: str) -> Ints:

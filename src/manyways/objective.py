@@ -20,7 +20,7 @@ from manyways.diversity import (
     pairwise_distances,
     secant_pull,
 )
-from manyways.errors import SettingError
+from manyways.errors import check_number
 from manyways.mdp import MDP, Floats, Ints
 
 SMOOTHING = 1e-12
@@ -36,15 +36,14 @@ class Objective:
     behaviour: Behaviour = field(default_factory=StateActions)
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.tradeoff) and self.tradeoff >= 0):
-            raise SettingError(f"the tradeoff must be a finite number >= 0, found {self.tradeoff}")
+        check_number("the tradeoff", self.tradeoff, 0)
 
     def image(self, x: Floats) -> Floats:
         """(..., N) -> (..., B): the behaviour of occupancies."""
         if self._plain:
             return x
         if x.ndim == 1:
-            return np.bincount(self.groups, weights=x, minlength=self._n_groups)
+            return np.bincount(self.groups, weights=x, minlength=self._n_groups).astype(np.float64, copy=False)
         return np.stack([self.image(row) for row in x])
 
     def value(self, x: Floats) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from manyways.behaviour import Behaviour, Labels, StateActions, States
-from manyways.errors import ModelError, PlanFileError, SettingError
+from manyways.errors import ModelError, PlanFileError, SettingError, check_number, check_whole
 from manyways.formats.archive import read_archive, write_archive
 from manyways.formats.model_arrays import model_from_arrays, model_to_arrays
 from manyways.mdp import MDP, Floats
@@ -23,10 +23,10 @@ VERSION = 1
 NEAR_DUPLICATE = 0.01
 """Plans closer than this (in nats, of at most 0.693) are as good as the same."""
 
-_KINDS = {
-    kind.__name__: kind
-    for kind in (Average, Discounted, StateActions, States, Labels, FrankWolfe, ProjectedGradient, VertexAscent)
-}
+CRITERIA = (Average, Discounted)
+BEHAVIOURS = (StateActions, States, Labels)
+METHODS = (VertexAscent, FrankWolfe, ProjectedGradient)
+"""The kinds of settings that a plan file may name."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,12 @@ class PlanSet:
     versions: Mapping[str, str]
     certificate: Certificate | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("policies", "occupancies", "rewards", "distances"):
+            array = np.array(getattr(self, name))
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
     @property
     def k(self) -> int:
         return len(self.policies)
@@ -147,7 +153,9 @@ class PlanSet:
                 "seconds": self.seconds,
             },
             "versions": dict(self.versions),
-            "certificate": None if self.certificate is None else [asdict(check) for check in self.certificate.checks],
+            "certificate": None
+            if self.certificate is None
+            else [_finite(asdict(check)) for check in self.certificate.checks],
         }
         arrays |= {
             "policies": self.policies,
@@ -173,42 +181,64 @@ def load(path: str | PathLike[str]) -> PlanSet:
             )
         result, settings = header["result"], header["settings"]
         checks = header["certificate"]
+        k, steps = len(arrays["policies"]), len(arrays["trace/objective"])
+        if k < 1:
+            raise ModelError("it holds no plans")
         return PlanSet(
             mdp=mdp,
-            policies=_matching(arrays["policies"], mdp),
-            occupancies=_matching(arrays["occupancies"], mdp),
-            rewards=arrays["rewards"],
-            distances=arrays["distances"],
-            objective=result["objective"],
-            optimal_reward=result["optimal_reward"],
-            gap=result["gap"],
+            policies=_fitting(arrays, "policies", k, mdp.n_choices),
+            occupancies=_fitting(arrays, "occupancies", k, mdp.n_choices),
+            rewards=_fitting(arrays, "rewards", k),
+            distances=_fitting(arrays, "distances", k, k),
+            objective=check_number("objective", result["objective"]),
+            optimal_reward=check_number("optimal_reward", result["optimal_reward"]),
+            gap=check_number("gap", result["gap"]),
             status=Status[result["status"]],
-            trace=Trace(**{name: arrays[f"trace/{name}"] for name in Trace.__dataclass_fields__}),
-            tradeoff=settings["tradeoff"],
-            criterion=_rebuilt(settings["criterion"]),
-            behaviour=_rebuilt(settings["behaviour"]),
-            method=_rebuilt(settings["method"]),
-            seed=settings["seed"],
-            seconds=result["seconds"],
-            versions=header["versions"],
-            certificate=None if checks is None else Certificate(tuple(Check(**check) for check in checks)),
+            trace=Trace(**{name: _fitting(arrays, f"trace/{name}", steps) for name in Trace.__dataclass_fields__}),
+            tradeoff=check_number("tradeoff", settings["tradeoff"], 0),
+            criterion=_rebuilt(settings["criterion"], CRITERIA),
+            behaviour=_rebuilt(settings["behaviour"], BEHAVIOURS),
+            method=_rebuilt(settings["method"], METHODS),
+            seed=check_whole("seed", settings["seed"], 0),
+            seconds=check_number("seconds", result["seconds"], 0),
+            versions=dict(header["versions"]),
+            certificate=None if checks is None else Certificate(tuple(_check(check) for check in checks)),
         )
-    except (KeyError, TypeError, IndexError, ModelError, SettingError) as error:
+    except (KeyError, TypeError, IndexError, ValueError) as error:
+        if isinstance(error, PlanFileError):
+            raise
         raise PlanFileError(f"{path} is damaged: {error}") from None
 
 
-def _matching(array: np.ndarray, mdp: MDP) -> Floats:
-    if array.ndim != 2 or array.shape[1] != mdp.n_choices or array.dtype != np.float64:
-        raise ModelError(f"plans of shape {array.shape} do not fit a model of {mdp.n_choices} choices")
+def _fitting(arrays: Mapping[str, np.ndarray], name: str, *shape: int) -> np.ndarray:
+    array = arrays[name]
+    if array.shape != shape or array.dtype.kind not in "fi" or not np.isfinite(array).all():
+        raise ModelError(
+            f"the array {name!r} must hold finite numbers of shape {shape}, found {array.dtype} of shape {array.shape}"
+        )
     return array
 
 
 def _described(value: Any) -> dict[str, Any]:
     """A frozen dataclass of plain settings as JSON."""
-    return {"type": type(value).__name__} | asdict(value)
+    fields = {name: item.item() if isinstance(item, np.generic) else item for name, item in asdict(value).items()}
+    return {"type": type(value).__name__} | fields
 
 
-def _rebuilt(description: dict[str, Any]) -> Any:
-    fields = dict(description)
-    kind = fields.pop("type")
-    return _KINDS[kind](**fields)
+def _rebuilt(description: Mapping[str, Any], kinds: tuple[type, ...]) -> Any:
+    fields = {name: tuple(item) if isinstance(item, list) else item for name, item in description.items()}
+    name = fields.pop("type")
+    by_name = {kind.__name__: kind for kind in kinds}
+    if name not in by_name:
+        raise SettingError(f"expected one of {', '.join(by_name)}, found {name!r}")
+    return by_name[name](**fields)
+
+
+def _finite(check: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity: an error that is not finite is written as null."""
+    return check | {"error": check["error"] if np.isfinite(check["error"]) else None}
+
+
+def _check(check: Mapping[str, Any]) -> Check:
+    error = np.inf if check["error"] is None else check_number("error", check["error"])
+    return Check(str(check["name"]), error, check_number("tolerance", check["tolerance"]))

@@ -10,7 +10,18 @@ import numpy as np
 import pytest
 
 import manyways as mw
-from manyways import MDP, Average, Discounted, FrankWolfe, Objective, Polytope, ProjectedGradient, SettingError, Status
+from manyways import (
+    MDP,
+    Average,
+    Discounted,
+    FrankWolfe,
+    Objective,
+    Polytope,
+    ProjectedGradient,
+    SettingError,
+    Status,
+    VertexAscent,
+)
 from manyways.methods import Ascent, Method, Trace, Watch
 from problems import KNOWN, brute_force_optimum, random_accessible_mdp, random_mdp, vertices
 
@@ -31,6 +42,7 @@ class Case:
 
 
 METHODS = {
+    "VertexAscent": Case(VertexAscent(), VertexAscent(), rising=False),
     "FrankWolfe": Case(FrankWolfe(), FrankWolfe(), rising=True),
     # For a linear objective, one long step lands on the optimal face; short ones may stop before it.
     "ProjectedGradient": Case(ProjectedGradient(), ProjectedGradient(steps=1e4), rising=False),

@@ -98,7 +98,7 @@ def read_archive(path: Path, schema: str, version: int) -> tuple[dict[str, Any],
         raise PlanFileError(f"{path} is not a {schema} file, or is truncated") from None
     except OSError as error:
         raise PlanFileError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, EOFError, KeyError, zlib.error) as error:
+    except (ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zlib.error) as error:
         if isinstance(error, PlanFileError):
             raise
         raise PlanFileError(f"{path} is damaged: {error}") from None

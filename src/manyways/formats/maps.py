@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from manyways.errors import SourceError
+from manyways.errors import SettingError, SourceError, check_number
 from manyways.mdp import MDP
 from manyways.worlds.grid import grid_world
 
@@ -34,6 +34,8 @@ def world_from_json(text: str, name: str, **settings: Any) -> MDP:
         raise SourceError(
             f"{name} is not a world file: line {error.lineno}, column {error.colno}: {error.msg}"
         ) from None
+    except (RecursionError, ValueError) as error:  # nested a thousand deep, or numbers of a thousand digits
+        raise SourceError(f"{name} is not a world file: {error}") from None
     if not isinstance(world, dict) or not isinstance(world.get("rows"), list):
         raise SourceError(f"{name} is not a world file: expected a JSON object with the map under 'rows'")
     given: dict[str, float] = {}
@@ -80,6 +82,7 @@ def _only(cells: np.ndarray, character: str, what: str, name: str) -> tuple[int,
 
 
 def _number(value: Any, name: str, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
-        raise SourceError(f"{name}: {what} must be a finite number, found {value!r}")
-    return float(value)
+    try:
+        return check_number(what, value)
+    except (SettingError, OverflowError):
+        raise SourceError(f"{name}: {what} must be a finite number, found {str(value)[:40]!r}") from None

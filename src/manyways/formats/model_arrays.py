@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manyways.errors import ModelError
 from manyways.mdp import MDP, Grid
 
 PREFIX = "model/"
@@ -20,6 +21,7 @@ def model_to_arrays(mdp: MDP) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "action_names": list(mdp.action_names),
         "state_names": None if mdp.state_names is None else list(mdp.state_names),
         "labels": list(mdp.labels),
+        "layout": None if mdp.layout is None else "grid",
         "digest": mdp.digest,
     }
     arrays = {
@@ -43,6 +45,19 @@ def model_from_arrays(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray
     """The model; validated like any other, so a tampered file cannot make an invalid one."""
     part = {name.removeprefix(PREFIX): array for name, array in arrays.items() if name.startswith(PREFIX)}
     begin = part["first_choice"]
+    if (header["layout"] is not None) != ("cells" in part):
+        raise ModelError("the drawing layout is missing")
+    for name, kinds in (
+        ("probability", "f"),
+        ("next_state", "i"),
+        ("row_begin", "i"),
+        ("reward", "f"),
+        ("first_choice", "i"),
+    ):
+        if part[name].ndim != 1 or part[name].dtype.kind not in kinds:
+            raise ModelError(f"the array {name!r} has shape {part[name].shape} and type {part[name].dtype}")
+    if len(part["row_begin"]) != len(part["reward"]) + 1 or (np.diff(part["row_begin"]) < 0).any():
+        raise ModelError("the array 'row_begin' does not fit the rewards")
     return MDP(
         transitions=sparse.csr_array(
             (part["probability"], part["next_state"], part["row_begin"]), shape=(len(part["reward"]), len(begin) - 1)

@@ -42,24 +42,35 @@ def read(source: MDP | str | PathLike[str]) -> MDP:
             f"cannot read a model from {type(source).__name__}; expected an MDP, a path, or a name such as 'nine-rooms:7'"
         )
     text = str(source)
-    if Path(text).exists():
+    if _exists(text):
         return _read_file(Path(text), {})
     place, _, query = text.partition("?")
     settings = _settings(query, text)
     world, _, seed = place.partition(":")
     if world in WORLDS:
         return WORLDS[world](_seed(seed, text), **settings)
-    if Path(place).exists():
+    if _exists(place):
         return _read_file(Path(place), settings)
     hint = get_close_matches(world, WORLDS, n=1)
     raise SourceError(
-        f"there is no file {place!r} and no world of that name"
+        f"there is no file {_short(place)!r} and no world of that name"
         + (
             f"; did you mean '{hint[0]}:{seed or 0}'?"
             if hint
             else f"; worlds are {', '.join(f'{name}:SEED' for name in WORLDS)}"
         )
     )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 100 else text[:97] + "..."
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # too long for a file name, or with a NUL in it
+        return False
 
 
 def _read_file(path: Path, settings: dict[str, float]) -> MDP:

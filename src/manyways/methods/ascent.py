@@ -13,7 +13,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from manyways.errors import SettingError
+from manyways.errors import SettingError, check_number
 from manyways.mdp import Floats, Ints
 from manyways.objective import Objective
 from manyways.polytope import Polytope
@@ -47,7 +47,7 @@ class Watch:
     began: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
-        if self.time_limit_s is not None and not self.time_limit_s > 0:
+        if self.time_limit_s is not None and not check_number("the time limit", self.time_limit_s) > 0:
             raise SettingError(f"the time limit must be a positive number of seconds, found {self.time_limit_s}")
 
     def elapsed(self) -> float:
@@ -152,8 +152,3 @@ def random_policies(polytope: Polytope, k: int, seed: int) -> Floats:
     """(k, N) the start of both algorithms: occupancies of k random policies."""
     streams = np.random.SeedSequence(seed).spawn(k)
     return np.stack([polytope.sample(np.random.default_rng(stream)) for stream in streams])
-
-
-def check_whole(name: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise SettingError(f"{name} must be a whole number from {least} on, found {value!r}")

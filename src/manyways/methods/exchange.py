@@ -46,7 +46,7 @@ def exchangeable(polytope: Polytope, objective: Objective, plans: list[Vertex]) 
 def exchange_actions(polytope: Polytope, objective: Objective, plans: list[Vertex]) -> Iterator[list[Vertex]]:
     """Yield better and better plans, until no exchange of one action in one plan raises the objective."""
     rows = [vertex.occupancy for vertex in plans]
-    searches = [_Search(polytope, objective, vertex.choices, vertex.occupancy) for vertex in plans]
+    searches = [_Search(polytope, objective, vertex) for vertex in plans]
     idle, i = 0, 0
     for _ in range(MOST_PASSES * len(plans)):
         better = searches[i].improved(rows, i)
@@ -67,10 +67,10 @@ def exchange_actions(polytope: Polytope, objective: Objective, plans: list[Verte
 class _Search:
     """One plan, its chain prepared for exchanges; kept up to date as they are made."""
 
-    def __init__(self, polytope: Polytope, objective: Objective, choice: Ints, occupancy: Floats) -> None:
+    def __init__(self, polytope: Polytope, objective: Objective, plan: Vertex) -> None:
         self.polytope, self.objective = polytope, objective
-        self.choice = choice.copy()
-        self._prepare(occupancy)
+        self.choice: Ints = np.array(plan.choices, dtype=np.int64)
+        self._prepare(plan.occupancy)
 
     def improved(self, rows: list[Floats], i: int) -> Floats | None:
         """The plan's occupancy (N,) after all exchanges that help, None if none does."""

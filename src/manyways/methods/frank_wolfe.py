@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyways.errors import SettingError
+from manyways.errors import SettingError, check_number, check_whole
 from manyways.mdp import Floats
-from manyways.methods.ascent import Ascent, Status, Step, Watch, ascend, check_whole, random_policies
+from manyways.methods.ascent import Ascent, Status, Step, Watch, ascend, random_policies
 from manyways.objective import Objective
 from manyways.polytope import Polytope, Vertex
 
@@ -37,11 +37,10 @@ class FrankWolfe:
 
     def __post_init__(self) -> None:
         check_whole("iterations", self.iterations, 0)
-        if not self.tolerance >= 0:
-            raise SettingError(f"the tolerance must not be negative, found {self.tolerance}")
-        if not 0 < self.shrinkage < 1:
+        check_number("the tolerance", self.tolerance, 0)
+        if not 0 < check_number("the shrinkage", self.shrinkage) < 1:
             raise SettingError(f"the shrinkage must lie strictly between 0 and 1, found {self.shrinkage}")
-        if not self.smoothing > 0:
+        if not check_number("the smoothing", self.smoothing) > 0:
             raise SettingError(f"the smoothing must be positive, found {self.smoothing}")
 
     def run(self, polytope: Polytope, objective: Objective, k: int, seed: int, watch: Watch) -> Ascent:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyways.errors import SettingError
+from manyways.errors import SettingError, check_number, check_whole
 from manyways.mdp import Floats
-from manyways.methods.ascent import Ascent, Status, Step, Watch, ascend, check_whole, random_policies
+from manyways.methods.ascent import Ascent, Status, Step, Watch, ascend, random_policies
 from manyways.objective import Objective
 from manyways.polytope import Polytope
 
@@ -30,7 +30,7 @@ class ProjectedGradient:
             1 / (|gradient at the start| sqrt(t + 1)): the first step moves about as far as the
             polytope is wide, whatever the scale of the rewards, and the sum of steps diverges.
         rough_iterations: if given, the paper's inexact projection: SLSQP stopped after so many
-            iterations (the paper: 10). The points are then not quite feasible.
+            iterations (the paper: 10). The points are then not quite the nearest ones.
         smoothing: of the gradient at zero.
     """
 
@@ -45,12 +45,15 @@ class ProjectedGradient:
         check_whole("iterations", self.iterations, 0)
         if self.rough_iterations is not None:
             check_whole("rough_iterations", self.rough_iterations, 1)
-        if not (self.tolerance >= 0 and self.mapping_tolerance >= 0):
-            raise SettingError(f"tolerances must not be negative, found {self.tolerance} and {self.mapping_tolerance}")
+        check_number("the tolerance", self.tolerance, 0)
+        check_number("the mapping tolerance", self.mapping_tolerance, 0)
+        if not check_number("the smoothing", self.smoothing) > 0:
+            raise SettingError(f"the smoothing must be positive, found {self.smoothing}")
         if self.steps is not None:
             steps = np.atleast_1d(np.asarray(self.steps, dtype=np.float64))
-            if steps.ndim != 1 or steps.size == 0 or not (steps > 0).all():
+            if steps.ndim != 1 or steps.size == 0 or not ((steps > 0) & np.isfinite(steps)).all():
                 raise SettingError(f"steps must be positive numbers, found {self.steps}")
+            object.__setattr__(self, "steps", steps.tolist()[0] if np.ndim(self.steps) == 0 else tuple(steps.tolist()))
 
     def run(self, polytope: Polytope, objective: Objective, k: int, seed: int, watch: Watch) -> Ascent:
         """Algorithm 1; line numbers are the paper's."""

@@ -29,8 +29,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyways.errors import SettingError
-from manyways.methods.ascent import Ascent, Status, Trace, Watch, check_whole
+from manyways.errors import SettingError, check_whole
+from manyways.methods.ascent import Ascent, Status, Trace, Watch
 from manyways.methods.exchange import exchange_actions, exchangeable
 from manyways.objective import Objective
 from manyways.polytope import Polytope, Vertex
@@ -90,7 +90,8 @@ class VertexAscent:
         if self.exchanges and k > 1 and exchangeable(polytope, objective, best.plans):
             best.exchange()
         status = log.status or Status.CONVERGED
-        choices = None if any(v.choices is None for v in best.plans) else np.stack([v.choices for v in best.plans])
+        known = [vertex.choices for vertex in best.plans if vertex.choices is not None]
+        choices = np.stack(known) if len(known) == k else None
         return Ascent(np.stack([v.occupancy for v in best.plans]), status, Trace.of(log.rows), choices)
 
 

@@ -143,14 +143,12 @@ class Polytope:
             (np.ones(self.size), (mdp.choice_state, np.arange(self.size))), shape=(mdp.n_states, self.size)
         )
         balance = sparse.csr_array(by_state - discount * mdp.transitions.T)
-        if discount < 1:  # these sum to: the total is one
-            return sparse.csc_array(balance), (1 - discount) * mdp.start
-        # The rows of flow conservation sum to zero; one of the recurrent core's is left out for the total.
+        # The rows of flow conservation sum to (1 - discount) times: the total is one. That one is worth more
+        # than any of them, numerically, so it takes the place of a row of the recurrent core.
         kept = np.ones(mdp.n_states, bool)
-        kept[np.argmax(recurrent_core(mdp))] = False
+        kept[0 if discount < 1 else np.argmax(recurrent_core(mdp))] = False
         total = sparse.csr_array(np.ones((1, self.size)))
-        right = np.zeros(mdp.n_states)
-        right[-1] = 1.0
+        right = np.append((1 - discount) * mdp.start[kept], 1.0)
         return sparse.csc_array(sparse.vstack([balance[kept], total])), right
 
     @cached_property

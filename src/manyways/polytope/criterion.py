@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from manyways.errors import SettingError
+from manyways.errors import SettingError, check_number
 from manyways.mdp import MDP, Floats
 from manyways.occupancy import discounted_occupancy, long_run_occupancy
 
@@ -28,7 +28,7 @@ class Discounted:
     discount: float = 0.99
 
     def __post_init__(self) -> None:
-        if not 0 < self.discount < 1:
+        if not 0 < check_number("the discount", self.discount) < 1:
             raise SettingError(
                 f"the discount must lie strictly between 0 and 1, found {self.discount}; without discounting, use Average()"
             )

@@ -53,7 +53,8 @@ class LinearProgram:
             raise SolverError(f"the linear program ended as '{self._highs.modelStatusToString(status)}'")
         solution = self._highs.getSolution()
         x = np.maximum(np.array(solution.col_value), self._at_least)
-        return Vertex(x, float(c @ x), self._bound(c, np.array(solution.row_dual)))
+        value = float(c @ x)
+        return Vertex(x, value, max(self._bound(c, np.array(solution.row_dual)), value))
 
     def _bound(self, c: Floats, prices: Floats) -> float:
         """Weak duality with the solver's prices, which need not be right for the bound to be."""

@@ -1,7 +1,7 @@
 """The linear oracle by policy iteration: the vertex that maximises <c, rho>, exactly.
 
 Maximising a linear function over the occupancies is an MDP with reward c. One policy is evaluated by
-one sparse LU, which serves the values (two right-hand sides) and the occupancy (one, transposed).
+one sparse LU, which serves the occupancy (transposed) and the values.
 
 *Average, many recurrent classes.* Where actions such as 'stop' make single states absorbing, most
 policies are multichain and the textbook's unichain equations are singular. Weak accessibility offers
@@ -29,7 +29,7 @@ from manyways.occupancy import WELL_CHOSEN, choices_towards, dominance, first_be
 from manyways.structure import closed_components, reachable, recurrent_core
 
 MAX_ITERATIONS = 1000
-RELATIVE_TOLERANCE = 1e-12
+RELATIVE_TOLERANCE = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,18 +72,24 @@ class PolicyIteration:
         choices = self._first_choices(c) if warm is None or warm.choices is None else warm.choices
         best: _Evaluation | None = None
         bound = np.inf
+        seen: set[bytes] = set()
         for _ in range(MAX_ITERATIONS):
             now = self._evaluate(choices, c)
-            tolerance = RELATIVE_TOLERANCE * (np.abs(c).max() + np.abs(now.values).max())
+            future = c + self.discount * (mdp.transitions @ now.values)
+            # What the policy's own equations miss by is what an advantage must exceed to be real.
+            own = future[now.choices] - now.values - (now.gain if self.discount == 1 else 0.0)
+            tolerance = RELATIVE_TOLERANCE * np.abs(c).max() + 4 * np.abs(own).max()
             if best is not None and now.gain < best.gain - tolerance:
                 break  # only rounding can lower the gain: these policies are as good as equal
             best = now
-            future = c + self.discount * (mdp.transitions @ now.values)
             bound = min(bound, self._bound(future, now.values))
             top = np.maximum.reduceat(future, mdp.first_choice[:-1])
             better = top > future[now.choices] + tolerance
             if not better.any():
                 break
+            if now.choices.tobytes() in seen:
+                break  # policies that tie to the last digit can go round in circles
+            seen.add(now.choices.tobytes())
             choices = np.where(better, first_best(mdp, future), now.choices)
         assert best is not None
         occupancy = np.zeros(mdp.n_choices)
@@ -121,8 +127,8 @@ class PolicyIteration:
         return _Evaluation(choices, visits, lu.solve(c[choices]), float(visits @ c[choices]))
 
     def _evaluate_average(self, choices: Ints, p: Sparse, c: Floats, reference: int) -> _Evaluation:
-        """Cut the chain at a recurrent reference state: reward and time of one round trip give the
-        gain, expected visits during one the occupancy."""
+        """Cut the chain at a recurrent reference state: expected visits during a round trip give the
+        occupancy and so the gain, and what is earned above the gain until the next visit the values."""
         n = self.mdp.n_states
         while True:
             cut = p.copy()
@@ -136,10 +142,12 @@ class PolicyIteration:
                 break
             reference = busiest
         visits /= visits.sum()
-        reward, time = lu.solve(np.column_stack([c[choices], np.ones(n)])).T
-        values = reward - reward[reference] / time[reference] * time
+        gain = float(visits @ c[choices])
+        values = lu.solve(c[choices] - gain)
+        for _ in range(2):  # iterative refinement: a step or two take the residual to the last digits
+            values += lu.solve(c[choices] - gain - values + cut @ values)
         values[reference] = 0.0
-        return _Evaluation(choices, visits, values, float(visits @ c[choices]))
+        return _Evaluation(choices, visits, values, gain)
 
     def _unichain(self, choices: Ints, p: Sparse, c: Floats) -> tuple[Ints, sparse.csr_array, int]:
         """Keep the recurrent class of highest gain, send everyone else there; name a state in it."""

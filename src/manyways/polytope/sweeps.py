@@ -40,6 +40,7 @@ MAX_ITERATIONS = 400
 POLICY_SWEEPS = 8
 MAX_PUSHES = 2000
 MAX_CUTS = 40
+_NONE = np.empty(0, np.int32)
 
 
 @dataclass(eq=False)
@@ -101,7 +102,7 @@ class Sweeps:
         stay = int(self._loops[np.argmax(c[self._loops])]) if self._loops.size else -1
         floor = float(c[stay]) if stay >= 0 else float(c.min())
         at.g = max(at.g, floor)
-        order, cycle, surplus, change, cuts = None, 1.0, np.inf, np.inf, 0
+        order, cycle, surplus, change, cuts = _NONE, 1.0, np.inf, np.inf, 0
         for iteration in range(MAX_ITERATIONS):
             span = scale + float(np.abs(at.h).max())
             changes, top, bottom = self._improve(c, at, at.reference, 1e-13 * span)
@@ -109,7 +110,7 @@ class Sweeps:
                 break
             if stay >= 0 and at.g == floor and not changes and change <= 1e-10 * span and surplus < -1e-10 * span:
                 return self._staying(c, at, stay, top)
-            if changes or order is None:
+            if changes or not order.size:
                 order, moved = self._order(at, may_move=cuts < MAX_CUTS)
                 cuts += moved
                 self._pack(c, at, order)
@@ -133,13 +134,13 @@ class Sweeps:
 
     def _discounted(self, c: Floats, at: _State) -> Vertex:
         scale = float(np.abs(c).max())
-        order = None
+        order = _NONE
         for iteration in range(MAX_ITERATIONS):
             span = scale + float(np.abs(at.h).max())
             changes, top, bottom = self._improve(c, at, -1, 1e-13 * span)
             if iteration and top - bottom <= TOLERANCE * scale:
                 break
-            if changes or order is None:
+            if changes or not order.size:
                 order = self._order_anyway(at)
                 self._pack(c, at, order)
             self._sweep(order, self._b, 0.0, at.h, POLICY_SWEEPS, 0.0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import ndimage, sparse
 
-from manyways.errors import ModelError, SettingError
+from manyways.errors import ModelError, check_number
 from manyways.mdp import MDP, Bools, Grid, Sparse
 
 ACTIONS = ("down", "left", "up", "right", "stop")
@@ -47,8 +47,10 @@ def grid_world(
     walls = np.asarray(walls, dtype=bool)
     if walls.ndim != 2 or walls.size == 0:
         raise ModelError(f"a grid world needs a (rows, columns) array of walls, found shape {walls.shape}")
-    if not 0 <= correct_transition <= 1:
-        raise SettingError(f"correct_transition is a probability, found {correct_transition}")
+    check_number("correct_transition", correct_transition, 0, 1)
+    for what, value in (("wall_reward", wall_reward), ("goal_reward", goal_reward), ("step_reward", step_reward)):
+        check_number(what, value)
+    start, goal = (int(start[0]), int(start[1])), (int(goal[0]), int(goal[1]))
     _check_ends(walls, start, goal)
     rows, columns = walls.shape
     cells = np.arange(walls.size)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyways.errors import SettingError
+from manyways.errors import SettingError, check_whole
 from manyways.mdp import MDP, Bools
 from manyways.worlds.grid import grid_world
 
@@ -67,12 +67,13 @@ def room_world(size: int, rooms: int, seed: int = 0, *, name: str | None = None,
         name: of the model.
         settings: as for `grid_world`.
     """
+    check_whole("size", size, 1)
+    check_whole("rooms", rooms, 1)
+    check_whole("the seed of a world", seed, 0)
     if rooms < 2 or size < 4 * rooms + 1:
         raise SettingError(
             f"{rooms} x {rooms} rooms need rooms >= 2 and size >= {4 * max(rooms, 2) + 1} (three free cells a room), found size {size}"
         )
-    if seed < 0:
-        raise SettingError(f"the seed of a world must not be negative, found {seed}")
     rng = np.random.default_rng(seed)
     lines = np.round(np.linspace(0, size - 1, rooms + 1)).astype(int)
     inner = [range(lines[i] + 1, lines[i + 1]) for i in range(rooms)]

@@ -11,16 +11,15 @@ from os import PathLike
 import numpy as np
 
 from manyways.behaviour import Behaviour, StateActions
-from manyways.errors import SettingError
+from manyways.errors import SettingError, check_number, check_whole
 from manyways.formats import read
 from manyways.mdp import MDP
 from manyways.methods import Method, Progress, VertexAscent, Watch
-from manyways.methods.ascent import check_whole
 from manyways.objective import Objective
 from manyways.occupancy import deterministic
 from manyways.planset import PlanSet
 from manyways.polytope import Average, Criterion, Polytope
-from manyways.verify import compare, examine
+from manyways.verification import compare, examine
 
 
 def plan(
@@ -58,14 +57,15 @@ def plan(
     mdp = read(source)
     method = VertexAscent() if method is None else method
     behaviour = StateActions() if behaviour is None else behaviour
+    _check_kind("method", method, "run", "VertexAscent()")
+    _check_kind("criterion", criterion or Average(), "discount", "Average()")
+    _check_kind("behaviour", behaviour, "groups", "StateActions()")
     watch = Watch(time_limit_s, progress)
     polytope = Polytope(mdp, Average() if criterion is None else criterion)
     optimum = polytope.best(mdp.reward)
     if tradeoff is None:
         tradeoff = abs(optimum.value) or 1.0
-    if isinstance(tradeoff, bool) or not isinstance(tradeoff, (int, float, np.number)):
-        raise SettingError(f"the tradeoff must be a number, found {tradeoff!r}")
-    objective = Objective(mdp, float(tradeoff), behaviour)
+    objective = Objective(mdp, check_number("the tradeoff", tradeoff, 0), behaviour)
 
     ascent = method.run(polytope, objective, int(k), int(seed), watch)
     if ascent.choices is None:
@@ -95,6 +95,11 @@ def plan(
         versions=_versions(),
     )
     return plans.with_certificate(compare(plans, found))
+
+
+def _check_kind(what: str, value: object, verb: str, example: str) -> None:
+    if isinstance(value, type) or not hasattr(value, verb):
+        raise SettingError(f"the {what} must be an object such as {example}, found {value!r}")
 
 
 @cache
