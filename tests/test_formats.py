@@ -109,10 +109,10 @@ def test_bad_settings(query, message):
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("step_reward=nan", "is nan; rewards must be finite"),
-        ("goal_reward=inf", "is inf; rewards must be finite"),
-        ("correct_transition=1.5", "correct_transition is a probability, found 1.5"),
-        ("correct_transition=nan", "correct_transition is a probability, found nan"),
+        ("step_reward=nan", "step_reward must be a finite number, found nan"),
+        ("goal_reward=inf", "goal_reward must be a finite number, found inf"),
+        ("correct_transition=1.5", "correct_transition must be a finite number from 0 to 1, found 1.5"),
+        ("correct_transition=nan", "correct_transition must be a finite number from 0 to 1, found nan"),
     ],
 )
 def test_settings_out_of_range(query, message):
@@ -250,14 +250,14 @@ def test_json_is_known_by_its_content_too(write):
         ('{"rows": ["S.G", ".."]}', "row 2 of the map has 2 cells"),
         ('{"rows": ["S?G"]}', "unknown character '?' in row 1, column 2"),
         ('{"rows": ["S.G"], "name": "inn", "reward": {"goal": "x"}}', "reward.goal must be a finite number, found 'x'"),
-        ('{"rows": ["S.G"], "reward": {"goal": NaN}}', "reward.goal must be a finite number, found nan"),
-        ('{"rows": ["S.G"], "reward": {"step": -Infinity}}', "reward.step must be a finite number, found -inf"),
-        ('{"rows": ["S.G"], "reward": {"step": true}}', "reward.step must be a finite number, found True"),
-        ('{"rows": ["S.G"], "reward": {"wall": null}}', "reward.wall must be a finite number, found None"),
+        ('{"rows": ["S.G"], "reward": {"goal": NaN}}', "reward.goal must be a finite number, found 'nan'"),
+        ('{"rows": ["S.G"], "reward": {"step": -Infinity}}', "reward.step must be a finite number, found '-inf'"),
+        ('{"rows": ["S.G"], "reward": {"step": true}}', "reward.step must be a finite number, found 'True'"),
+        ('{"rows": ["S.G"], "reward": {"wall": null}}', "reward.wall must be a finite number, found 'None'"),
         ('{"rows": ["S.G"], "reward": {"gaol": 1}}', "unknown reward 'gaol', expected one of wall, goal, step"),
         ('{"rows": ["S.G"], "reward": 5}', "'reward' must be an object with wall, goal and step"),
         ('{"rows": ["S.G"], "correct_transition": "1"}', "correct_transition must be a finite number, found '1'"),
-        ('{"rows": ["S.G"], "correct_transition": NaN}', "correct_transition must be a finite number, found nan"),
+        ('{"rows": ["S.G"], "correct_transition": NaN}', "correct_transition must be a finite number, found 'nan'"),
         (f'{{"rows": ["S.G"], "reward": {{"goal": 1{"0" * 400}}}}}', "reward.goal must be a finite number"),
         (f'{{"rows": ["S.G"], "reward": {{"goal": 1{"0" * 5000}}}}}', "world is not a world file"),
         ("[" * 100_000, "world is not a world file"),
@@ -268,7 +268,7 @@ def test_bad_world_files(write, text, message):
 
 
 def test_world_file_with_an_impossible_probability(write):
-    with pytest.raises(mw.SettingError, match=r"correct_transition is a probability, found 1\.5"):
+    with pytest.raises(mw.SettingError, match=r"correct_transition must be a finite number from 0 to 1, found 1\.5"):
         mw.read(write({"rows": ["S.G"], "correct_transition": 1.5}))
 
 

@@ -222,6 +222,10 @@ def test_ctrl_c_keeps_the_best_so_far():
 # ---- bad settings -----------------------------------------------------------------------------
 
 
+HUGE = 10**400
+"""A whole number that no float can hold."""
+
+
 class Unused:
     """A method that must not be asked."""
 
@@ -234,18 +238,24 @@ class Unused:
     [
         *[("k", k, f"k must be a whole number from 1 on, found {k!r}") for k in (0, -1, 2.5, True, "3", None)],
         *[("seed", s, f"seed must be a whole number from 0 on, found {s!r}") for s in (-1, 1.5, "x", None, False)],
-        *[("tradeoff", t, f"tradeoff must be a finite number >= 0, found {t}") for t in (-1.0, np.nan, np.inf)],
-        *[("tradeoff", t, f"tradeoff must be a number, found {t!r}") for t in ("x", True, [1.0])],
         *[
-            ("time_limit_s", t, f"time limit must be a positive number of seconds, found {t!r}")
-            for t in (0, -1, float("nan"), "x")
+            ("tradeoff", t, f"the tradeoff must be a finite number from 0 on, found {t!r}")
+            for t in (-1.0, float("nan"), float("inf"), "x", True, [1.0])
         ],
+        *[("time_limit_s", t, f"the time limit must be a positive number of seconds, found {t}") for t in (0, -1)],
+        *[("time_limit_s", t, f"the time limit must be a finite number, found {t!r}") for t in (float("nan"), "x")],
     ],
 )
 def test_bad_settings_are_refused_before_the_work(setting, value, message):
     with pytest.raises(mw.SettingError) as caught:
         small_plans(**{setting: value}, method=Unused())
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("setting", ["tradeoff", "time_limit_s"])
+def test_a_number_beyond_all_floats_is_refused_before_the_work(setting):
+    with pytest.raises(mw.SettingError, match="must be a finite number.*, found 1000"):
+        small_plans(**{setting: HUGE}, method=Unused())
 
 
 @pytest.mark.parametrize("k", [np.int64(2), np.int32(2)])
@@ -507,6 +517,7 @@ def test_pickled_objects_are_refused_and_not_run(saved, tmp_path):
     [
         *[("result", "status", value) for value in ("HAPPY", None, 7)],
         *[("result", "objective", value) for value in ("high", None, [1.0])],
+        pytest.param("result", "objective", HUGE, id="result-objective-huge"),
         *[("settings", "tradeoff", value) for value in ("high", None)],
         *[("settings", "seed", value) for value in ("x", 1.5)],
         *product(["settings"], ["method", "criterion", "behaviour"], ["x", None, {}, {"type": "Unheard"}]),
@@ -582,17 +593,12 @@ def test_nothing_is_left_behind_when_saving_fails(tmp_path, plans, monkeypatch, 
 
 
 @pytest.mark.parametrize("before", [None, b"what was there before"])
-def test_nothing_is_left_behind_when_drawing_fails(tmp_path, plans, monkeypatch, before):
+@pytest.mark.parametrize("step", ["os.replace", "os.chmod"])
+def test_nothing_is_left_behind_when_drawing_fails(tmp_path, plans, monkeypatch, step, before):
     path = tmp_path / "plans.png"
     if before is not None:
         path.write_bytes(before)
-
-    def half_a_picture(_: Figure, target: Any, **__: Any) -> None:
-        if isinstance(target, (str, os.PathLike)):
-            Path(target).write_bytes(b"\x89PNG")
-        no_space()
-
-    monkeypatch.setattr(Figure, "savefig", half_a_picture)
+    monkeypatch.setattr(step, no_space)
     with pytest.raises(mw.OutputError, match=r"cannot write .*plans\.png: No space left on device"):
         plans.draw(path)
     assert [file.read_bytes() for file in tmp_path.iterdir()] == ([] if before is None else [before])

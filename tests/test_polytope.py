@@ -367,9 +367,15 @@ def test_a_vertex_is_realised_by_its_policy(criterion):
 # ---- refusals ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("discount", [0.0, 1.0, -0.5, 1.5, float("nan"), float("inf")])
-def test_a_discount_outside_zero_and_one_is_refused(discount):
-    with pytest.raises(SettingError, match="strictly between 0 and 1"):
+@pytest.mark.parametrize(
+    ("discount", "message"),
+    [
+        *[(d, f"the discount must lie strictly between 0 and 1, found {d}") for d in (0.0, 1.0, -0.5, 1.5)],
+        *[(d, f"the discount must be a finite number, found {d}") for d in (float("nan"), float("inf"))],
+    ],
+)
+def test_a_discount_outside_zero_and_one_is_refused(discount, message):
+    with pytest.raises(SettingError, match=message):
         Discounted(discount)
 
 

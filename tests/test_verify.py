@@ -170,7 +170,7 @@ def test_another_model_is_caught(plans):
 def test_numbers_that_are_none_are_caught(plans, field, bad, row):
     tampered = getattr(plans, field).copy()
     tampered[row, ...] = bad
-    name = "feasibility" if field == "occupancies" else field
+    name = "feasibility" if field in {"occupancies", "policies"} else field
     assert name in failures(dataclasses.replace(plans, **{field: tampered}))
 
 

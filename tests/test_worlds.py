@@ -193,8 +193,8 @@ def test_rooms_of_any_size_are_solvable(size, rooms):
         (8, 2, "2 x 2 rooms need .* size >= 9 .* found size 8"),
         (12, 3, "3 x 3 rooms need .* size >= 13 .* found size 12"),
         (19, 1, "rooms >= 2"),
-        (19, 0, "rooms >= 2"),
-        (19, -2, "rooms >= 2"),
+        (19, 0, "rooms must be a whole number from 1 on, found 0"),
+        (19, -2, "rooms must be a whole number from 1 on, found -2"),
         (19.5, 2, "whole number"),
         (19, 2.0, "whole number"),
     ],
@@ -350,9 +350,6 @@ GOOD: dict[str, Any] = {"walls": WALLS, "start": START, "goal": GOAL}
         ({"goal": START}, r"start and goal are the same cell \(row 0, column 0\)"),
         ({"walls": np.eye(4, dtype=bool)[::-1], "goal": (3, 3)}, r"the goal \(row 3, column 3\) is walled in"),
         ({"labels": {"odd": np.zeros((2, 2), bool)}}, r"label 'odd' must mark 12 states, found .* \(4,\)"),
-        ({"step_reward": float("nan")}, r"the reward of action 'down' in state 'r0c0' is nan; rewards must be finite"),
-        ({"goal_reward": float("inf")}, r"in state 'r2c3' is inf; rewards must be finite"),
-        ({"wall_reward": float("-inf")}, r"in state 'r0c2' is -inf; rewards must be finite"),
     ],
 )
 def test_impossible_grids_are_refused(change, message):
@@ -360,7 +357,15 @@ def test_impossible_grids_are_refused(change, message):
         mw.grid_world(**(GOOD | change))
 
 
+@pytest.mark.parametrize("setting", ["wall_reward", "goal_reward", "step_reward"])
+@pytest.mark.parametrize("reward", [float("nan"), float("inf"), float("-inf"), "high", None, True])
+def test_rewards_are_finite_numbers(setting, reward):
+    with pytest.raises(mw.SettingError, match=f"{setting} must be a finite number, found {reward!r}"):
+        mw.grid_world(WALLS, START, GOAL, **{setting: reward})
+
+
 @pytest.mark.parametrize("chance", [-0.1, 1.1, float("nan"), float("inf"), "high", None])
 def test_correct_transition_is_a_probability(chance):
-    with pytest.raises(mw.SettingError, match=f"correct_transition is a probability, found '?{chance}"):
+    message = f"correct_transition must be a finite number from 0 to 1, found {chance!r}"
+    with pytest.raises(mw.SettingError, match=message):
         mw.grid_world(WALLS, START, GOAL, correct_transition=chance)

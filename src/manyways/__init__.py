@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from manyways.polytope import Average, Discounted, Polytope
     from manyways.structure import end_components, reachable_from_start
     from manyways.verification import verify
-    from manyways.worlds import four_rooms, grid_world, nine_rooms, room_world
+    from manyways.worlds import four_rooms, grid_world, nine_rooms, room_world, tiled_rooms
 
 _HOME = {
     "behaviour": ("Labels", "StateActions", "States"),
@@ -58,7 +58,7 @@ _HOME = {
     "polytope": ("Average", "Discounted", "Polytope"),
     "structure": ("end_components", "reachable_from_start"),
     "verification": ("verify",),
-    "worlds": ("four_rooms", "grid_world", "nine_rooms", "room_world"),
+    "worlds": ("four_rooms", "grid_world", "nine_rooms", "room_world", "tiled_rooms"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
@@ -97,6 +97,7 @@ __all__ = [
     "reachable_from_start",
     "read",
     "room_world",
+    "tiled_rooms",
     "verify",
 ]
 

@@ -146,6 +146,34 @@ def verify(plans_file: PlanFile, as_json: Json = False) -> None:
         raise typer.Exit(NOT_CONVERGED)
 
 
+@app.command(epilog="Examples: manyways bench paper growth  |  manyways bench --sizes 19,50,100 --out benchmarks")
+def bench(
+    parts: Annotated[
+        list[str] | None, typer.Argument(help="Of: paper, others, growth, plans, start, memory; by default all.")
+    ] = None,
+    sizes: Annotated[str, typer.Option(help="Sides of the square worlds for growth and memory.")] = "19,50,100,300",
+    out: Annotated[
+        Path | None, typer.Option(help="Write RESULTS.md, results.json and growth.png into this folder.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure speed and memory, as ratios within this run."""
+    from manyways import bench as benchmarks
+    from manyways.errors import SettingError
+
+    chosen = list(parts or benchmarks.PARTS)
+    for name in chosen:
+        if name not in benchmarks.PARTS:
+            raise SettingError(f"there is no benchmark {name!r}; choose from {', '.join(benchmarks.PARTS)}")
+    if not all(size.isdigit() and int(size) >= 9 for size in sizes.split(",")):
+        raise SettingError(f"sizes must be whole numbers from 9 on, separated by commas, found {sizes!r}")
+    results = benchmarks.run(
+        chosen, [int(size) for size in sizes.split(",")], out, print if not as_json else lambda _: None
+    )
+    if as_json:
+        _print_json(results)
+
+
 def main() -> None:
     """The `manyways` command."""
     from manyways.errors import ManywaysError
@@ -261,7 +289,7 @@ def _console() -> Any:
 
 
 def _print_json(answer: dict[str, Any]) -> None:
-    print(json.dumps(answer, indent=1))
+    print(json.dumps(answer, indent=1, default=float))
 
 
 @contextmanager

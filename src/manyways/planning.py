@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Callable
 from functools import cache
@@ -60,6 +61,7 @@ def plan(
     _check_kind("method", method, "run", "VertexAscent()")
     _check_kind("criterion", criterion or Average(), "discount", "Average()")
     _check_kind("behaviour", behaviour, "groups", "StateActions()")
+    _check_memory(mdp, int(k))
     watch = Watch(time_limit_s, progress)
     polytope = Polytope(mdp, Average() if criterion is None else criterion)
     optimum = polytope.best(mdp.reward)
@@ -95,6 +97,28 @@ def plan(
         versions=_versions(),
     )
     return plans.with_certificate(compare(plans, found))
+
+
+def memory_needed(mdp: MDP, k: int) -> int:
+    """Bytes that planning will take at its peak, the model not counted: measured, then rounded up.
+
+    Per choice some twenty numbers in work and five per plan (occupancy, policy, gradient and copies), per state
+    and transition the oracle's rows, values and order.
+    """
+    return 8 * (mdp.n_choices * (20 + 5 * k) + mdp.n_states * (24 + 4 * k)) + 12 * mdp.transitions.nnz
+
+
+def _check_memory(mdp: MDP, k: int) -> None:
+    try:
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # a system that does not tell
+        return
+    needed = memory_needed(mdp, k)
+    if needed > free:
+        raise SettingError(
+            f"planning k={k} for {mdp.n_choices:,} choices needs about {needed / 2**30:.1f} GiB, "
+            f"{free / 2**30:.1f} GiB are free; ask for fewer plans or a smaller model"
+        )
 
 
 def _check_kind(what: str, value: object, verb: str, example: str) -> None:

@@ -223,9 +223,15 @@ def test_a_time_limit_keeps_what_has_been_reached(case):
         assert Objective(mdp, TRADEOFF).value(ascent.point) >= ascent.trace.objective[0]
 
 
-@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan")])
-def test_a_time_limit_that_is_none_is_refused(seconds):
-    with pytest.raises(SettingError, match="positive number of seconds"):
+@pytest.mark.parametrize(
+    ("seconds", "message"),
+    [
+        *[(s, f"the time limit must be a positive number of seconds, found {s}") for s in (0.0, -1.0)],
+        *[(s, f"the time limit must be a finite number, found {s}") for s in (float("nan"), float("inf"), True)],
+    ],
+)
+def test_a_time_limit_that_is_none_is_refused(seconds, message):
+    with pytest.raises(SettingError, match=message):
         Watch(time_limit_s=seconds)
 
 
@@ -304,14 +310,18 @@ def test_running_out_of_iterations_is_not_called_converged(method):
         (FrankWolfe, {"iterations": -1}, "iterations must be a whole number from 0 on, found -1"),
         (FrankWolfe, {"iterations": 2.5}, "iterations must be a whole number"),
         (FrankWolfe, {"iterations": True}, "iterations must be a whole number"),
-        (FrankWolfe, {"tolerance": -1e-3}, "tolerance must not be negative"),
-        (FrankWolfe, {"tolerance": float("nan")}, "tolerance must not be negative"),
+        (FrankWolfe, {"tolerance": -1e-3}, "the tolerance must be a finite number from 0 on, found -0.001"),
+        (FrankWolfe, {"tolerance": float("nan")}, "the tolerance must be a finite number from 0 on, found nan"),
         (FrankWolfe, {"shrinkage": 0.0}, "shrinkage must lie strictly between 0 and 1"),
         (FrankWolfe, {"shrinkage": 1.0}, "shrinkage must lie strictly between 0 and 1"),
         (FrankWolfe, {"smoothing": 0.0}, "smoothing must be positive"),
         (ProjectedGradient, {"iterations": -1}, "iterations must be a whole number from 0 on, found -1"),
-        (ProjectedGradient, {"tolerance": -1.0}, "tolerances must not be negative"),
-        (ProjectedGradient, {"mapping_tolerance": -1.0}, "tolerances must not be negative"),
+        (ProjectedGradient, {"tolerance": -1.0}, "the tolerance must be a finite number from 0 on, found -1.0"),
+        (
+            ProjectedGradient,
+            {"mapping_tolerance": -1.0},
+            "the mapping tolerance must be a finite number from 0 on, found -1",
+        ),
         (ProjectedGradient, {"steps": 0.0}, "steps must be positive"),
         (ProjectedGradient, {"steps": []}, "steps must be positive"),
         (ProjectedGradient, {"steps": [0.1, -0.1]}, "steps must be positive"),

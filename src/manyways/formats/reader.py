@@ -1,13 +1,14 @@
 """`read`: one door for every source of a model.
 
-A source is an `MDP`, the name of a generated world with its seed (`nine-rooms:7`), or a path to a
-text map or a world file. World settings may follow a question mark, as in
+A source is an `MDP`, the name of a generated world with its seed (`nine-rooms:7`, `four-rooms:0`, or
+`rooms-100:0` for rooms on 100 x 100 cells), or a path to a text map or a world file. World settings may follow a question mark, as in
 `nine-rooms:7?correct_transition=0.8&step_reward=-1`.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from difflib import get_close_matches
 from os import PathLike
@@ -17,7 +18,7 @@ from urllib.parse import parse_qsl
 from manyways.errors import SourceError
 from manyways.formats.maps import world_from_json, world_from_text
 from manyways.mdp import MDP
-from manyways.worlds import four_rooms, grid_world, nine_rooms
+from manyways.worlds import four_rooms, grid_world, nine_rooms, tiled_rooms
 
 WORLDS: dict[str, Callable[..., MDP]] = {"four-rooms": four_rooms, "nine-rooms": nine_rooms}
 SETTINGS = [
@@ -49,6 +50,8 @@ def read(source: MDP | str | PathLike[str]) -> MDP:
     world, _, seed = place.partition(":")
     if world in WORLDS:
         return WORLDS[world](_seed(seed, text), **settings)
+    if tiled := re.fullmatch(r"rooms-(\d{1,5})", world):
+        return tiled_rooms(int(tiled[1]), _seed(seed, text), **settings)
     if _exists(place):
         return _read_file(Path(place), settings)
     hint = get_close_matches(world, WORLDS, n=1)
@@ -57,7 +60,7 @@ def read(source: MDP | str | PathLike[str]) -> MDP:
         + (
             f"; did you mean '{hint[0]}:{seed or 0}'?"
             if hint
-            else f"; worlds are {', '.join(f'{name}:SEED' for name in WORLDS)}"
+            else f"; worlds are {', '.join(f'{name}:SEED' for name in (*WORLDS, 'rooms-SIZE'))}"
         )
     )
 

@@ -37,9 +37,12 @@ TOLERANCE = 1e-9
 """Of the proved optimum, relative to the largest |c|."""
 MASS_LEFT = 1e-12
 MAX_ITERATIONS = 400
-POLICY_SWEEPS = 8
+POLICY_SWEEPS, LARGE, POLICY_SWEEPS_LARGE = 8, 20_000, 32
+"""Sweeps between improvements. Paths are longer in large models, and a pass over all choices costs more."""
 MAX_PUSHES = 2000
 MAX_CUTS = 40
+THOROUGH_EVERY, THOROUGH_SWEEPS = 40, 2000
+"""Now and then a policy is evaluated to the end: a step that cannot but rise, should the quick ones go round."""
 _NONE = np.empty(0, np.int32)
 
 
@@ -52,6 +55,8 @@ class _State:
     y: Floats
     reference: int
     g: float
+    fresh: bool = False
+    """A good policy whose values are not known yet."""
 
     def copy(self) -> _State:
         return _State(self.choice.copy(), self.h.copy(), self.y.copy(), self.reference, self.g)
@@ -83,11 +88,17 @@ class Sweeps:
         self._rows = (np.empty(n + 1, np.int64), np.empty(room, np.int32), np.empty(room), np.empty(n))
         self._ahead, self._child, self._place = (np.empty(n, np.int32) for _ in range(3))
         self._begin, self._ones, self._b, self._work = np.empty(n + 1, np.int64), np.ones(n), np.empty(n), np.empty(n)
+        self._sweeps = POLICY_SWEEPS if n < LARGE else POLICY_SWEEPS_LARGE
         self._cold: dict[int, np.ndarray] = {}
 
     def best(self, c: Floats, warm: Vertex | None = None) -> Vertex:
         """The vertex of highest <c, rho> for an (N,) c."""
-        state = warm.state.copy() if isinstance(warm, SweptVertex) and warm.state is not None else self._start(c)
+        if isinstance(warm, SweptVertex) and warm.state is not None:
+            state = warm.state.copy()
+        elif warm is not None and warm.choices is not None:
+            state = self._from_policy(c, warm)
+        else:
+            state = self._start(c)
         try:
             if self.discount < 1:
                 return self._discounted(c, state)
@@ -102,21 +113,31 @@ class Sweeps:
         stay = int(self._loops[np.argmax(c[self._loops])]) if self._loops.size else -1
         floor = float(c[stay]) if stay >= 0 else float(c.min())
         at.g = max(at.g, floor)
+        fresh, at.fresh = at.fresh, False
+        lower, upper = floor, float(c.max())
         order, cycle, surplus, change, cuts = _NONE, 1.0, np.inf, np.inf, 0
         for iteration in range(MAX_ITERATIONS):
             span = scale + float(np.abs(at.h).max())
-            changes, top, bottom = self._improve(c, at, at.reference, 1e-13 * span)
+            changes, top, bottom = 0, np.inf, -np.inf
+            if iteration or not fresh:
+                changes, top, bottom = self._improve(c, at, at.reference, 1e-13 * span)
+                lower, upper = max(lower, bottom), min(upper, top)
             if iteration and top - bottom <= TOLERANCE * scale:
                 break
             if stay >= 0 and at.g == floor and not changes and change <= 1e-10 * span and surplus < -1e-10 * span:
                 return self._staying(c, at, stay, top)
-            if changes or not order.size:
+            # A policy of which no values are known is evaluated before it is improved: greedy steps without
+            # values would tear it apart.
+            thorough = (fresh and not iteration) or iteration % THOROUGH_EVERY == THOROUGH_EVERY - 1
+            if changes or not order.size or thorough:
                 order, moved = self._order(at, may_move=cuts < MAX_CUTS)
                 cuts += moved
                 self._pack(c, at, order)
-                cycle = self._round_trip(at, order)
-            change, surplus = self._sweep(order, self._b, at.g, at.h, POLICY_SWEEPS, 0.0)
-            step = max(surplus / cycle, floor - at.g)
+                cycle = self._round_trip(at, order, thorough)
+            sweeps = THOROUGH_SWEEPS if thorough else self._sweeps
+            change, surplus = self._sweep(order, self._b, at.g, at.h, sweeps, 1e-4 * span if thorough else 0.0)
+            # Every pass proves bounds on the optimal gain; Newton's step must not leave them.
+            step = min(max(surplus / cycle, lower - at.g), upper - at.g)
             at.g += step
             at.h -= step * at.y
             at.h[at.reference] = 0.0
@@ -143,7 +164,7 @@ class Sweeps:
             if changes or not order.size:
                 order = self._order_anyway(at)
                 self._pack(c, at, order)
-            self._sweep(order, self._b, 0.0, at.h, POLICY_SWEEPS, 0.0)
+            self._sweep(order, self._b, 0.0, at.h, self._sweeps, 0.0)
         else:
             raise _GaveUp
         if changes:
@@ -168,6 +189,13 @@ class Sweeps:
         choice = self._cold[place].copy()
         choice[place] = target
         return _State(choice, np.zeros(n), np.zeros(n), place, -np.inf if self.discount == 1 else 0.0)
+
+    def _from_policy(self, c: Floats, vertex: Vertex) -> _State:
+        """Start from a policy of which no more is known than its occupancy."""
+        n = self.mdp.n_states
+        busiest = int(np.argmax(np.add.reduceat(vertex.occupancy, self.mdp.first_choice[:-1])))
+        gain = float(vertex.occupancy @ c) if self.discount == 1 else 0.0
+        return _State(np.array(vertex.choices, dtype=np.int32), np.zeros(n), np.zeros(n), busiest, gain, fresh=True)
 
     def _improve(self, c: Floats, at: _State, reference: int, margin: float) -> tuple[int, float, float]:
         first, n = self.mdp.first_choice, len(at.choice)
@@ -219,11 +247,12 @@ class Sweeps:
             order, self._place, at.choice, *self._arrays, c, self.discount, self.discount == 1, *self._rows, self._b
         )
 
-    def _round_trip(self, at: _State, order: np.ndarray) -> float:
-        """Expected length of a round trip; refreshes the times to the reference, roughly."""
+    def _round_trip(self, at: _State, order: np.ndarray, thorough: bool) -> float:
+        """Expected length of a round trip; refreshes the times to the reference, roughly unless `thorough`."""
         unknown = at.y[at.reference] == 0.0
-        rough = 1e-2 * max(float(at.y.max()), 1.0)
-        _, cycle = self._sweep(order, self._ones, 0.0, at.y, 100 if unknown else 3, rough)
+        sweeps = THOROUGH_SWEEPS if thorough else 100 if unknown else 3
+        rough = (1e-4 if thorough else 1e-2) * max(float(at.y.max()), 1.0)
+        _, cycle = self._sweep(order, self._ones, 0.0, at.y, sweeps, rough)
         at.y[at.reference] = cycle
         return cycle
 
@@ -252,8 +281,4 @@ class Sweeps:
 
     def _exactly(self, c: Floats, at: _State) -> Vertex:
         found = self.exact.best(c, Vertex(at.h, 0.0, 0.0, at.choice.astype(np.int64)))
-        choice = np.asarray(found.choices, dtype=np.int32)
-        busiest = int(np.argmax(np.add.reduceat(found.occupancy, self.mdp.first_choice[:-1])))
-        n = self.mdp.n_states
-        state = _State(choice, np.zeros(n), np.zeros(n), busiest, found.value if self.discount == 1 else 0.0)
-        return SweptVertex(found.occupancy, found.value, found.bound, found.choices, state)
+        return SweptVertex(found.occupancy, found.value, found.bound, found.choices, self._from_policy(c, found))

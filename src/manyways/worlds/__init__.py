@@ -1,6 +1,6 @@
 """Grid worlds: the paper's room worlds, and any map of one's own."""
 
 from manyways.worlds.grid import grid_world
-from manyways.worlds.rooms import four_rooms, nine_rooms, room_world
+from manyways.worlds.rooms import four_rooms, nine_rooms, room_world, tiled_rooms
 
-__all__ = ["four_rooms", "grid_world", "nine_rooms", "room_world"]
+__all__ = ["four_rooms", "grid_world", "nine_rooms", "room_world", "tiled_rooms"]

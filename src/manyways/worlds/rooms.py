@@ -57,6 +57,33 @@ def nine_rooms(
     )
 
 
+def tiled_rooms(
+    size: int,
+    seed: int = 0,
+    *,
+    correct_transition: float = 0.95,
+    wall_reward: float = -200.0,
+    goal_reward: float | None = None,
+    step_reward: float = -4.0,
+) -> MDP:
+    """Rooms like the four-room world's on `size` x `size` cells, as many as fit.
+
+    The goal's reward grows with the size (400 on 19 x 19): otherwise, from about 100 x 100 on, standing
+    still would beat the long way there.
+    """
+    check_whole("size", size, 9)
+    return room_world(
+        size,
+        max(2, round((size - 1) / 9)),
+        seed,
+        correct_transition=correct_transition,
+        wall_reward=wall_reward,
+        goal_reward=400.0 * size / 19 if goal_reward is None else goal_reward,
+        step_reward=step_reward,
+        name=f"rooms-{size}:{seed}",
+    )
+
+
 def room_world(size: int, rooms: int, seed: int = 0, *, name: str | None = None, **settings: float) -> MDP:
     """A square of `rooms` x `rooms` rooms on `size` x `size` cells.
 

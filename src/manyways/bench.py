@@ -1,0 +1,322 @@
+"""Benchmarks: how fast, compared with what, as ratios measured in one run.
+
+Machines differ and are noisy, so nothing here is judged in seconds: each part times this program and what it
+is compared with on the same model, in the same run, and reports the best of a few repetitions of each.
+`benchmarks/README.md` says which part shows what.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from manyways.mdp import MDP, Floats
+from manyways.objective import Objective
+from manyways.planning import plan
+from manyways.polytope import Discounted, Polytope
+from manyways.worlds import four_rooms, nine_rooms, tiled_rooms
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One benchmark: what it shows, and how to run it."""
+
+    title: str
+    run: Callable[[list[int]], list[Row]]
+
+
+def best_time(work: Callable[[], Any], repetitions: int = 3) -> float:
+    """Seconds of the fastest of a few repetitions."""
+    times = []
+    for _ in range(repetitions):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def perturbed(mdp: MDP, visited: Floats, seed: int) -> Floats:
+    """Costs as a method would ask next: the reward, changed on a fifth of the choices in visited states."""
+    rng = np.random.default_rng(seed)
+    near = np.maximum.reduceat(visited > 1e-9, mdp.first_choice[:-1])[mdp.choice_state]
+    return mdp.reward + 4.0 * rng.uniform(-3, 0.35, mdp.n_choices) * (near & (rng.random(mdp.n_choices) < 0.2))
+
+
+def cold_lp(mdp: MDP, c: Floats) -> Floats:
+    """The oracle as the paper describes it: one linear program from scratch, by scipy's HiGHS."""
+    by_state = sparse.csr_array((np.ones(mdp.n_choices), (mdp.choice_state, np.arange(mdp.n_choices))))
+    balance = sparse.csr_array(by_state - mdp.transitions.T)
+    rows = sparse.csr_array(sparse.vstack([balance, np.ones((1, mdp.n_choices))]))
+    right = np.append(np.zeros(mdp.n_states), 1.0)
+    return linprog(-c, A_eq=rows, b_eq=right, method="highs").x
+
+
+def literal_frank_wolfe(mdp: MDP, k: int, tradeoff: float, seed: int) -> float:
+    """Algorithm 2 with a cold linear program per plan and iteration; returns the objective reached."""
+    polytope, objective = Polytope(mdp), Objective(mdp, tradeoff)
+    x = np.stack([polytope.sample(np.random.default_rng([seed, i])) for i in range(k)])
+    for _ in range(31):
+        gradient = objective.gradient(x)
+        direction = np.stack([cold_lp(mdp, row) for row in gradient]) - x
+        if (direction * gradient).sum() <= 1e-3:
+            break
+        size, value = 1.0, objective.value(x)
+        while size > 1e-6 and objective.value(x + size * direction) <= value:
+            size /= 2
+        x = x + size * direction
+    return objective.value(x)
+
+
+def against_the_paper(_: list[int]) -> list[Row]:
+    """(a) The default call and one cold LP, and Algorithm 2 with cold LPs, on the paper's worlds."""
+    rows = []
+    for make, k in ((four_rooms, 2), (nine_rooms, 6)):
+        for seed in range(3):
+            mdp = make(seed)
+            plan(mdp, k, 8.0)
+            lp = best_time(lambda mdp=mdp: cold_lp(mdp, mdp.reward))
+            ours = best_time(lambda mdp=mdp, k=k: plan(mdp, k, 8.0), 5)
+            began = time.perf_counter()
+            reached = literal_frank_wolfe(mdp, k, 8.0, 0)
+            literal = time.perf_counter() - began
+            rows.append(
+                {
+                    "world": mdp.name,
+                    "k": k,
+                    "plan / cold LP": ours / lp,
+                    "Algorithm 2, cold LPs / plan": literal / ours,
+                    "objective, plan": plan(mdp, k, 8.0).objective,
+                    "objective, Algorithm 2": reached,
+                }
+            )
+    return rows
+
+
+def against_others(sizes: list[int]) -> list[Row]:
+    """(b) One `best` against other solvers, on the same model; those that are installed."""
+    rows = []
+    for size in [n for n in sizes if n <= 100]:
+        mdp = tiled_rooms(size)
+        polytope, discounted = Polytope(mdp), Polytope(mdp, Discounted(0.99))
+        first = polytope.best(mdp.reward)
+        discounted.best(mdp.reward)
+        cost = perturbed(mdp, first.occupancy, 1)
+        cold = best_time(lambda p=polytope, c=mdp.reward: p.best(c), 5)
+        warm = best_time(lambda p=polytope, c=cost, v=first: p.best(c, v), 5)
+        lp = best_time(lambda m=mdp: cold_lp(m, m.reward), 3 if size < 50 else 1)
+        row = {"model": mdp.name, "HiGHS cold / best cold": lp / cold, "HiGHS cold / best warm": lp / warm}
+        ours = best_time(lambda p=discounted, c=mdp.reward: p.best(c), 5)
+        for name, other in (("quantecon", _quantecon), ("mdpsolver", _mdpsolver)):
+            seconds = other(mdp)
+            row[f"{name} / best (discounted)"] = "not installed" if seconds is None else seconds / ours
+        seconds = _storm(mdp)
+        row["storm / best cold"] = "not installed" if seconds is None else seconds / cold
+        rows.append(row)
+    return rows
+
+
+def growth(sizes: list[int]) -> list[Row]:
+    """(c) One `best`, cold and warm, over the size of the model."""
+    rows = []
+    tiny = tiled_rooms(19)
+    Polytope(tiny).best(tiny.reward)  # compiled before anything is timed
+    for size in sizes:
+        mdp = tiled_rooms(size)
+        polytope = Polytope(mdp)
+        repetitions = 3 if size <= 300 else 1
+        first = polytope.best(mdp.reward)
+        cold = best_time(lambda p=polytope, c=mdp.reward: p.best(c), repetitions)
+        cost = perturbed(mdp, first.occupancy, 1)
+        warm = best_time(lambda p=polytope, c=cost, v=first: p.best(c, v), repetitions)
+        row = {"model": mdp.name, "choices": mdp.n_choices, "cold s": cold, "warm s": warm}
+        if rows:
+            step = np.log(mdp.n_choices / rows[-1]["choices"])
+            row |= {"cold exponent": np.log(cold / rows[-1]["cold s"]) / step}
+            row |= {"warm exponent": np.log(warm / rows[-1]["warm s"]) / step}
+        rows.append(row | {"proved within": (first.bound - first.value) / abs(first.value)})
+    return rows
+
+
+def number_of_plans(_: list[int]) -> list[Row]:
+    """(d) The cost of k."""
+    mdp = nine_rooms(0)
+    plan(mdp, 2, 8.0)
+    base = best_time(lambda: plan(mdp, 2, 8.0))
+    return [{"k": k, "time / time of k=2": best_time(lambda k=k: plan(mdp, k, 8.0)) / base} for k in (2, 4, 8, 16)]
+
+
+def start_up(_: list[int]) -> list[Row]:
+    """(e) Import, help, and the first call with a cold and with a warm numba cache."""
+    call = "import manyways as mw; mw.plan('four-rooms:0', 2, 8.0)"
+    rows = [
+        {"what": "python -c pass", "s": _run("pass")},
+        {"what": "import manyways", "s": _run("import manyways")},
+        {"what": "manyways --help", "s": best_time(lambda: _manyways("--help"))},
+    ]
+    with tempfile.TemporaryDirectory() as cache:
+        began = time.perf_counter()
+        _run(call, repetitions=1, NUMBA_CACHE_DIR=cache)
+        first = time.perf_counter() - began
+        second = _run(call, NUMBA_CACHE_DIR=cache)
+    rows += [{"what": "first plan, cold cache", "s": first}, {"what": "first plan, warm cache", "s": second}]
+    return [*rows, {"what": "compiling costs", "s": first - second}]
+
+
+def memory(sizes: list[int]) -> list[Row]:
+    """(f) Peak memory of one `best`, in a process of its own."""
+    code = (
+        "import resource, sys; from manyways.worlds import tiled_rooms; from manyways.polytope import Polytope\n"
+        "m = tiled_rooms(int(sys.argv[1])); Polytope(m).best(m.reward)\n"
+        "print(m.n_choices, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    rows = []
+    for size in sizes:
+        done = subprocess.run([sys.executable, "-c", code, str(size)], capture_output=True, text=True, check=True)
+        choices, kilobytes = map(int, done.stdout.split())
+        rows.append({"model": f"rooms {size} x {size}", "choices": choices, "peak MiB": kilobytes / 1024})
+    return rows
+
+
+PARTS = {
+    "paper": Part("The default call against the paper's algorithm with cold LPs", against_the_paper),
+    "others": Part("One `best` against other solvers", against_others),
+    "growth": Part("One `best` over the size of the model", growth),
+    "plans": Part("The cost of k", number_of_plans),
+    "start": Part("Start-up", start_up),
+    "memory": Part("Peak memory of one `best`", memory),
+}
+
+
+def environment() -> str:
+    """One line that says where the figures were measured."""
+    from importlib.metadata import version
+
+    versions = ", ".join(f"{name} {version(name)}" for name in ("manyways", "numpy", "scipy", "numba", "highspy"))
+    return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {versions}"
+
+
+def markdown(title: str, rows: list[Row]) -> str:
+    """A part's rows as a Markdown table."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    lines = [f"## {title}", "", f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
+    lines += [f"| {' | '.join(_shown(row.get(name, '')) for name in columns)} |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def draw_growth(rows: list[Row], path: Path) -> None:
+    """The growth as a log-log plot."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 4.2), layout="constrained")
+    panel = figure.subplots()
+    choices = [row["choices"] for row in rows]
+    for kind, colour in (("cold", "#08306b"), ("warm", "#3182bd")):
+        panel.loglog(choices, [row[f"{kind} s"] for row in rows], "o-", color=colour, label=f"best, {kind}")
+    start = rows[0]["cold s"]
+    for power, style in ((1.0, ":"), (1.5, "--")):
+        guide = [start * (n / choices[0]) ** power for n in choices]
+        panel.loglog(choices, guide, style, color="grey", linewidth=1, label=f"choices^{power:g}")
+    panel.set_xlabel("choices (state-action pairs)")
+    panel.set_ylabel("seconds")
+    panel.set_title("One oracle call on tiled rooms")
+    panel.legend(frameon=False)
+    figure.savefig(path, dpi=130)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.2e}" if 0 < abs(value) < 1e-3 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _run(code: str, repetitions: int = 5, **variables: str) -> float:
+    command = [sys.executable, "-c", code]
+    return best_time(lambda: subprocess.run(command, check=True, env=os.environ | variables), repetitions)
+
+
+def _manyways(*arguments: str) -> None:
+    subprocess.run([sys.executable, "-m", "manyways", *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+def _quantecon(mdp: MDP) -> float | None:
+    try:
+        from quantecon.markov import DiscreteDP  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        return None
+    model = DiscreteDP(mdp.reward, sparse.csr_matrix(mdp.transitions), 0.99, mdp.choice_state, mdp.actions)
+    model.solve(method="policy_iteration")
+    return best_time(lambda: model.solve(method="policy_iteration"))
+
+
+def _mdpsolver(mdp: MDP) -> float | None:
+    try:
+        import mdpsolver  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        return None
+    matrix, first = mdp.transitions, mdp.first_choice
+    span = [range(first[s], first[s + 1]) for s in range(mdp.n_states)]
+    rows = [[matrix.indptr[x : x + 2] for x in own] for own in span]
+    weights = [[matrix.data[a:b].tolist() for a, b in own] for own in rows]
+    columns = [[matrix.indices[a:b].tolist() for a, b in own] for own in rows]
+    rewards = [[float(mdp.reward[x]) for x in own] for own in span]
+    model = mdpsolver.model()
+    model.mdp(discount=0.99, rewards=rewards, tranMatElementwise=None, tranMatProbs=weights, tranMatColumns=columns)
+    return best_time(lambda: model.solve(tolerance=1e-9))
+
+
+def _storm(mdp: MDP) -> float | None:
+    try:
+        import stormpy  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        return None
+    builder = stormpy.SparseMatrixBuilder(0, 0, 0, force_dimensions=False, has_custom_row_grouping=True)
+    matrix = mdp.transitions
+    for s in range(mdp.n_states):
+        builder.new_row_group(int(mdp.first_choice[s]))
+        for x in range(mdp.first_choice[s], mdp.first_choice[s + 1]):
+            for t in range(matrix.indptr[x], matrix.indptr[x + 1]):
+                builder.add_next_value(int(x), int(matrix.indices[t]), float(matrix.data[t]))
+    labels = stormpy.storage.StateLabeling(mdp.n_states)
+    labels.add_label("init")
+    labels.add_label_to_state("init", int(np.argmax(mdp.start)))
+    reward = stormpy.SparseRewardModel(optional_state_action_reward_vector=mdp.reward.tolist())
+    parts = stormpy.SparseModelComponents(
+        transition_matrix=builder.build(), state_labeling=labels, reward_models={"r": reward}
+    )
+    model = stormpy.storage.SparseMdp(parts)
+    formula = stormpy.parse_properties('R{"r"}max=? [LRA]')[0]
+    return best_time(lambda: stormpy.model_checking(model, formula))
+
+
+def run(parts: list[str], sizes: list[int], folder: Path | None, show: Callable[[str], None]) -> dict[str, list[Row]]:
+    """Run the named parts, showing each as it ends; write RESULTS.md, results.json and growth.png to `folder`."""
+    results: dict[str, list[Row]] = {}
+    sections = []
+    for name in parts:
+        results[name] = PARTS[name].run(sizes)
+        sections.append(markdown(PARTS[name].title, results[name]))
+        show(sections[-1])
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        command = f"manyways bench {' '.join(parts)} --sizes {','.join(map(str, sizes))} --out {folder}"
+        head = f"# Results\n\n{time.strftime('%Y-%m-%d')}; {environment()}.\n\nCommand: `{command}`\n"
+        (folder / "RESULTS.md").write_text("\n".join([head, *sections]))
+        (folder / "results.json").write_text(json.dumps(results, indent=1, default=float) + "\n")
+        if "growth" in results:
+            draw_growth(results["growth"], folder / "growth.png")
+    return results
