@@ -104,7 +104,7 @@ def plan(
         )
     written = {"plans": plans.save(out) if out else None, "picture": plans.draw(picture) if picture else None}
     _answer(plans, written, as_json)
-    if plans.status != "converged":
+    if not plans.status.converged:
         raise typer.Exit(NOT_CONVERGED)
 
 

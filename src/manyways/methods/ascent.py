@@ -20,13 +20,18 @@ from manyways.polytope import Polytope
 
 
 class Status(StrEnum):
-    """How a run ended. Only `CONVERGED` means that the method's own stopping rule was met."""
+    """How a run ended. `converged` says whether the method's own stopping rule was met."""
 
     CONVERGED = "converged"
+    FEWER_PLANS = "converged, but some plans are equal: no further distinct plan was found"
     ITERATION_LIMIT = "iteration limit"
     TIME_LIMIT = "time limit"
     INTERRUPTED = "interrupted"
     STALLED = "stalled: no step along the search direction improves the objective"
+
+    @property
+    def converged(self) -> bool:
+        return self in (Status.CONVERGED, Status.FEWER_PLANS)
 
 
 @dataclass(frozen=True)

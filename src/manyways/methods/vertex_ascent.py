@@ -24,17 +24,23 @@ docs/default-method.md has the figures behind each of these.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from manyways.errors import SettingError, check_whole
+from manyways.mdp import Floats
 from manyways.methods.ascent import Ascent, Status, Trace, Watch
 from manyways.methods.exchange import exchange_actions, exchangeable
 from manyways.objective import Objective
 from manyways.polytope import Polytope, Vertex
 
+SAME = 1e-9
+"""Occupancies that differ by no more are one plan."""
+DIVERSITY_WEIGHTS = (0.01, 0.1, 1.0, 10.0, 100.0)
+MOST_UNUSED = 32
 RISE = 1e-10
 """A step counts if it raises the objective by more than this, relative to the objective's scale."""
 
@@ -90,6 +96,8 @@ class VertexAscent:
         if self.exchanges and k > 1 and exchangeable(polytope, objective, best.plans):
             best.exchange()
         status = log.status or Status.CONVERGED
+        if not best.part_duplicates() and status is Status.CONVERGED:
+            status = Status.FEWER_PLANS
         known = [vertex.choices for vertex in best.plans if vertex.choices is not None]
         choices = np.stack(known) if len(known) == k else None
         return Ascent(np.stack([v.occupancy for v in best.plans]), status, Trace.of(log.rows), choices)
@@ -171,6 +179,39 @@ class _Climb:
     def _value(self) -> float:
         return self.objective.value(np.stack([vertex.occupancy for vertex in self.plans]))
 
+    def part_duplicates(self) -> bool:
+        """Replace each plan that equals an earlier one by the best other vertex found; False if none is found.
+
+        Where diversity is worth little the objective is highest with equal plans, but nobody asks for the same
+        plan twice. Tried: what the oracle proposes as diversity gains weight, and plans made to take a choice that
+        no plan takes yet.
+        """
+        for i in range(1, self.k):
+            rows = [vertex.occupancy for vertex in self.plans]
+            if not _among(rows[i], rows[:i]):
+                continue
+            others = [row for j, row in enumerate(rows) if j != i]
+            found = [vertex for vertex in self._proposals(rows, i) if not _among(vertex.occupancy, others)]
+            if not found:
+                return False
+            self.plans[i] = max(found, key=lambda v, i=i, rows=rows: self.objective.block_value(rows, i, v.occupancy))
+            self.value = self._value()
+        return True
+
+    def _proposals(self, rows: list[Floats], i: int) -> Iterator[Vertex]:
+        reward, k = self.objective.mdp.reward, self.k
+        scale = max(float(np.abs(reward).max()), 1e-12)
+        for weight in DIVERSITY_WEIGHTS:
+            stronger = replace(self.objective, tradeoff=max(self.objective.tradeoff, scale) * weight)
+            yield self.polytope.best(stronger.secant(rows, i, 1e-3), self.plans[i])
+        unused = np.flatnonzero(np.sum(rows, axis=0) <= 0)
+        for choice in unused[np.argsort(-reward[unused], kind="stable")][:MOST_UNUSED]:
+            lure = reward / k
+            lure[choice] += 1e3 * scale
+            vertex = self.polytope.best(lure)
+            if vertex.occupancy[choice] > 0:
+                yield vertex
+
     def exchange(self) -> None:
         try:
             for plans in exchange_actions(self.polytope, self.objective, self.plans):
@@ -182,6 +223,10 @@ class _Climb:
                     return
         except KeyboardInterrupt:
             self.log.status = Status.INTERRUPTED
+
+
+def _among(row: Floats, others: list[Floats]) -> bool:
+    return any(np.abs(row - other).max() <= SAME for other in others)
 
 
 def _affordable_starts(states: int) -> int:
