@@ -254,7 +254,7 @@ def test_bad_settings_are_refused_before_the_work(setting, value, message):
 
 @pytest.mark.parametrize("setting", ["tradeoff", "time_limit_s"])
 def test_a_number_beyond_all_floats_is_refused_before_the_work(setting):
-    with pytest.raises(mw.SettingError, match="must be a finite number.*, found 1000"):
+    with pytest.raises(mw.SettingError, match=r"must be a finite number.*, found 1000"):
         small_plans(**{setting: HUGE}, method=Unused())
 
 

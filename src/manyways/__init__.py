@@ -26,7 +26,8 @@ if TYPE_CHECKING:
         SourceError,
     )
     from manyways.formats import read
-    from manyways.mdp import MDP, Grid
+    from manyways.layout import Grid
+    from manyways.mdp import MDP
     from manyways.methods import FrankWolfe, Progress, ProjectedGradient, Status, VertexAscent
     from manyways.objective import Objective
     from manyways.planning import plan
@@ -50,7 +51,8 @@ _HOME = {
         "SourceError",
     ),
     "formats": ("read",),
-    "mdp": ("MDP", "Grid"),
+    "layout": ("Grid",),
+    "mdp": ("MDP",),
     "methods": ("FrankWolfe", "Progress", "ProjectedGradient", "Status", "VertexAscent"),
     "objective": ("Objective",),
     "planning": ("plan",),

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manyways.arrays import Ints
 from manyways.errors import SettingError
-from manyways.mdp import MDP, Ints
+from manyways.mdp import MDP
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from manyways.mdp import MDP, Floats
+from manyways.arrays import Floats
+from manyways.mdp import MDP
 from manyways.objective import Objective
 from manyways.planning import plan
 from manyways.polytope import Discounted, Polytope

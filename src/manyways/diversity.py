@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import xlogy
 
-from manyways.mdp import Floats
+from manyways.arrays import Floats
 
 
 def pairwise_distances(x: Floats) -> Floats:

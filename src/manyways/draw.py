@@ -16,9 +16,11 @@ from matplotlib.colors import LinearSegmentedColormap, PowerNorm, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from manyways.arrays import Floats
 from manyways.errors import OutputError
 from manyways.formats.archive import check_writable, write_whole
-from manyways.mdp import MDP, Floats, Grid
+from manyways.layout import Grid
+from manyways.mdp import MDP
 from manyways.occupancy import state_occupancy
 
 BLUES = LinearSegmentedColormap.from_list("occupancy", ["#ffffff", "#9ecae1", "#3182bd", "#08306b"])

@@ -61,11 +61,15 @@ def check_whole(name: str, value: Any, least: int) -> int:
 
 def check_number(name: str, value: Any, least: float = -math.inf, most: float = math.inf) -> float:
     """A finite number in [least, most], or a `SettingError` that says which setting is none."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, Real)
-        or not (math.isfinite(value) and least <= float(value) <= most)
-    ):
+    if not _is_number(value) or not least <= float(value) <= most:
         bounds = f" from {least:g} on" if most == math.inf else f" from {least:g} to {most:g}"
-        raise SettingError(f"{name} must be a finite number{bounds if least > -math.inf else ''}, found {value!r}")
+        shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:57] + "..."
+        raise SettingError(f"{name} must be a finite number{bounds if least > -math.inf else ''}, found {shown}")
     return float(value)
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False

@@ -20,51 +20,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from manyways.arrays import (
+    Bools,
+    Floats,
+    Ints,
+    Sparse,
+    expected_reward,
+    frozen,
+    integers,
+    matrix_of,
+    members_mask,
+    start_from_states,
+    start_or_first,
+)
 from manyways.errors import ModelError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-Sparse = Any
-"""A scipy.sparse array; scipy ships no types that would say so."""
+from manyways.layout import Grid
 
 ROW_SUM_TOLERANCE = 1e-6
 """Rows that miss one by less are taken as rounded (files print six digits) and scaled to one."""
-
-
-@dataclass(frozen=True, eq=False)
-class Grid:
-    """Where each state is drawn: a rectangle of cells.
-
-    Attributes:
-        cells: (S,) index `row * columns + column` of each state's cell.
-        blocked: (rows, columns) cells drawn as walls or obstacles, whether or not they are states.
-    """
-
-    cells: Ints
-    blocked: Bools
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "cells", _frozen(self.cells, np.int64))
-        object.__setattr__(self, "blocked", _frozen(self.blocked, np.bool_))
-        if self.blocked.ndim != 2:
-            raise ModelError(f"a grid's blocked cells form a (rows, columns) array, not {self.blocked.shape}")
-        if self.cells.size and not (self.cells.min() >= 0 and self.cells.max() < self.blocked.size):
-            raise ModelError(f"grid cells must lie in 0..{self.blocked.size - 1} for a grid of shape {self.shape}")
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.blocked.shape
-
-    def position(self, state: int) -> tuple[int, int]:
-        row, column = divmod(int(self.cells[state]), self.shape[1])
-        return row, column
-
-    def image(self, per_state: Floats) -> Floats:
-        """(S,) -> (rows, columns): a value per state laid out as a picture, zero where no state lies."""
-        picture = np.zeros(self.blocked.size)
-        np.add.at(picture, self.cells, per_state)
-        return picture.reshape(self.shape)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,17 +70,17 @@ class MDP:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "first_choice", _frozen(self.first_choice, np.int64))
-        put(self, "actions", _frozen(self.actions, np.int32))
+        put(self, "first_choice", frozen(self.first_choice, np.int64))
+        put(self, "actions", frozen(self.actions, np.int32))
         put(self, "action_names", tuple(map(str, self.action_names)))
         if self.state_names is not None:
             put(self, "state_names", tuple(map(str, self.state_names)))
         self._check_shape()
-        put(self, "reward", _frozen(self.reward, np.float64))
+        put(self, "reward", frozen(self.reward, np.float64))
         self._check_reward()
         put(self, "transitions", self._checked_transitions())
         put(self, "start", self._checked_start())
-        put(self, "labels", {str(label): _frozen(mask, np.bool_) for label, mask in self.labels.items()})
+        put(self, "labels", {str(label): frozen(mask, np.bool_) for label, mask in self.labels.items()})
         for label, mask in self.labels.items():
             if mask.shape != (self.n_states,):
                 raise ModelError(
@@ -141,21 +114,21 @@ class MDP:
             action_names: names by action index; `a0`, `a1`, ... if not given.
             details: `state_names`, `labels`, `layout`, `name`.
         """
-        matrix = _matrix(transitions)
-        begin = _integers(first_choice, "first_choice")
+        matrix = matrix_of(transitions)
+        begin = integers(first_choice, "first_choice")
         if actions is None:
             index = np.arange(matrix.shape[0])
             index -= begin[np.clip(np.searchsorted(begin, index, side="right") - 1, 0, None)] if begin.size else 0
             index = np.maximum(index, 0)
         else:
-            index = _integers(actions, "actions")
+            index = integers(actions, "actions")
         if action_names is None:
             action_names = [f"a{i}" for i in range(int(index.max(initial=-1)) + 1)]
         return cls(
             transitions=matrix,
-            reward=_expected_reward(matrix, reward),
+            reward=expected_reward(matrix, reward),
             first_choice=begin,
-            start=_start_or_first(start, matrix.shape[1]),
+            start=start_or_first(start, matrix.shape[1]),
             actions=index.astype(np.int32),
             action_names=tuple(action_names),
             **details,
@@ -256,11 +229,11 @@ class MDP:
             matrix,
             np.bincount(choice, weights=np.multiply(p, r, where=p != 0, out=np.zeros_like(p)), minlength=len(keys)),
             np.searchsorted(keys // len(actions), np.arange(len(states) + 1)),
-            start=_start_from_states(start, states),
+            start=start_from_states(start, states),
             actions=keys % len(actions),
             action_names=[str(action) for action in actions],
             state_names=[str(state) for state in states],
-            labels={label: _mask(members, states, label) for label, members in labels.items()},
+            labels={label: members_mask(members, states, label) for label, members in labels.items()},
             **details,
         )
 
@@ -277,7 +250,7 @@ class MDP:
     @cached_property
     def choice_state(self) -> Ints:
         """(N,) the state that each choice belongs to."""
-        return _frozen(np.repeat(np.arange(self.n_states), np.diff(self.first_choice)), np.int64)
+        return frozen(np.repeat(np.arange(self.n_states), np.diff(self.first_choice)), np.int64)
 
     def state_name(self, state: int) -> str:
         if self.state_names is not None:
@@ -370,7 +343,7 @@ class MDP:
             if given.shape != (self.n_states,):
                 raise ModelError(f"a mask of states must have {self.n_states} entries, found shape {given.shape}")
             return given
-        index = _integers(given, "states")
+        index = integers(given, "states")
         if index.size and not (index.min() >= 0 and index.max() < self.n_states):
             raise ModelError(f"states must lie in 0..{self.n_states - 1}, found {index.min()}..{index.max()}")
         mask = np.zeros(self.n_states, bool)
@@ -461,72 +434,4 @@ class MDP:
             raise ModelError(f"the start distribution sums to {start.sum():.10g}, expected 1")
         if abs(start.sum() - 1) > 1e-12:
             start /= start.sum()
-        return _frozen(start, np.float64)
-
-
-def _frozen(array: ArrayLike, dtype: Any) -> NDArray[Any]:
-    """A read-only array of the given type; a copy unless it was one already."""
-    given = np.asarray(array)
-    if given.dtype == dtype and not given.flags.writeable and given.flags.c_contiguous:
-        return given
-    copy = np.array(given, dtype=dtype, order="C")
-    copy.flags.writeable = False
-    return copy
-
-
-def _matrix(transitions: Any) -> Sparse:
-    """(N, S) CSR from anything that scipy takes."""
-    try:
-        matrix: Sparse = sparse.csr_array(transitions, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"transitions must be an (N, S) matrix: {error}") from None
-    if matrix.ndim != 2:
-        raise ModelError(f"transitions must be an (N, S) matrix, found shape {matrix.shape}")
-    return matrix
-
-
-def _integers(values: ArrayLike, what: str) -> Ints:
-    array = np.asarray(values)
-    if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
-        raise ModelError(f"{what} must be a list of whole numbers, found {array.dtype} of shape {array.shape}")
-    return array.astype(np.int64)
-
-
-def _expected_reward(matrix: Sparse, reward: Any) -> Any:
-    """Fold a sparse R(s, a, s') into the expectation; an (N,) reward passes through."""
-    if not sparse.issparse(reward):
-        return reward
-    if reward.shape != matrix.shape:
-        raise ModelError(
-            f"a reward per transition must have the transitions' shape {matrix.shape}, found {reward.shape}"
-        )
-    return np.asarray(matrix.multiply(sparse.csr_array(reward)).sum(axis=1)).ravel()
-
-
-def _start_or_first(start: ArrayLike | None, n_states: int) -> Any:
-    if start is not None:
-        return start
-    first = np.zeros(n_states)
-    first[:1] = 1.0
-    return first
-
-
-def _start_from_states(start: Any, states: Mapping[Hashable, int]) -> Floats | None:
-    if start is None:
-        return None
-    weights = start if isinstance(start, Mapping) else {start: 1.0}
-    distribution = np.zeros(len(states))
-    for state, weight in weights.items():
-        if state not in states:
-            raise ModelError(f"the start names state {state!r}, which no transition mentions")
-        distribution[states[state]] += weight
-    return distribution
-
-
-def _mask(members: Iterable[Hashable], states: Mapping[Hashable, int], label: str) -> Bools:
-    mask = np.zeros(len(states), bool)
-    for state in members:
-        if state not in states:
-            raise ModelError(f"label {label!r} names state {state!r}, which no transition mentions")
-        mask[states[state]] = True
-    return mask
+        return frozen(start, np.float64)

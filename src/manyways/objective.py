@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from manyways.arrays import Floats, Ints
 from manyways.behaviour import Behaviour, StateActions
 from manyways.diversity import (
     block_gradient,
@@ -21,7 +22,7 @@ from manyways.diversity import (
     secant_pull,
 )
 from manyways.errors import check_number
-from manyways.mdp import MDP, Floats, Ints
+from manyways.mdp import MDP
 
 SMOOTHING = 1e-12
 """Of gradients that should be exact: small enough that only true zeros feel it."""

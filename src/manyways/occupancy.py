@@ -17,8 +17,9 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
+from manyways.arrays import Bools, Floats, Ints, Sparse
 from manyways.errors import SettingError
-from manyways.mdp import MDP, Bools, Floats, Ints, Sparse
+from manyways.mdp import MDP
 from manyways.structure import closed_components, levels_towards
 
 VISITED = 1e-12

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from manyways.arrays import Floats
 from manyways.behaviour import Behaviour, Labels, StateActions, States
 from manyways.errors import ModelError, PlanFileError, SettingError, check_number, check_whole
 from manyways.formats.archive import read_archive, write_archive
 from manyways.formats.model_arrays import model_from_arrays, model_to_arrays
-from manyways.mdp import MDP, Floats
+from manyways.mdp import MDP
 from manyways.methods import FrankWolfe, Method, ProjectedGradient, Status, Trace, VertexAscent
 from manyways.polytope import Average, Criterion, Discounted
 
@@ -226,6 +227,10 @@ def _described(value: Any) -> dict[str, Any]:
 
 
 def _rebuilt(description: Mapping[str, Any], kinds: tuple[type, ...]) -> Any:
+    if not isinstance(description, Mapping):
+        raise SettingError(
+            f"expected a description of one of {', '.join(kind.__name__ for kind in kinds)}, found {description!r}"
+        )
     fields = {name: tuple(item) if isinstance(item, list) else item for name, item in description.items()}
     name = fields.pop("type")
     by_name = {kind.__name__: kind for kind in kinds}

@@ -19,8 +19,9 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from manyways.arrays import Bools, Ints, Sparse
 from manyways.errors import NotWeaklyAccessible
-from manyways.mdp import MDP, Bools, Ints, Sparse
+from manyways.mdp import MDP
 
 NAMED_AT_MOST = 4
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from manyways.arrays import Floats
 from manyways.errors import SettingError
-from manyways.mdp import Floats
 
 
 def lipschitz_constant(tradeoff: float, delta: float) -> float:

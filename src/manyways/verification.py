@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyways.mdp import MDP, Floats
+from manyways.arrays import Floats
+from manyways.mdp import MDP
 from manyways.objective import Objective
 from manyways.occupancy import chain, first_best, state_occupancy
 from manyways.planset import Certificate, Check, PlanSet

@@ -13,8 +13,8 @@ from enum import StrEnum
 
 import numpy as np
 
+from manyways.arrays import Floats, Ints
 from manyways.errors import SettingError, check_number
-from manyways.mdp import Floats, Ints
 from manyways.objective import Objective
 from manyways.polytope import Polytope
 

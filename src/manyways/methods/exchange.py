@@ -21,8 +21,8 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from manyways import kernels
+from manyways.arrays import Floats, Ints
 from manyways.behaviour import StateActions
-from manyways.mdp import Floats, Ints
 from manyways.objective import Objective
 from manyways.polytope import Polytope, Vertex
 

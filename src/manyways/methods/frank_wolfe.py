@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manyways.arrays import Floats
 from manyways.errors import SettingError, check_number, check_whole
-from manyways.mdp import Floats
 from manyways.methods.ascent import Ascent, Status, Step, Watch, ascend, random_policies
 from manyways.objective import Objective
 from manyways.polytope import Polytope, Vertex

@@ -30,8 +30,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from manyways.arrays import Floats
 from manyways.errors import SettingError, check_whole
-from manyways.mdp import Floats
 from manyways.methods.ascent import Ascent, Status, Trace, Watch
 from manyways.methods.exchange import exchange_actions, exchangeable
 from manyways.objective import Objective
@@ -51,7 +51,7 @@ class VertexAscent:
 
     Attributes:
         starts: how many; by default as many as cost little: 1 from 150 states on, more for
-            smaller models, up to 24.
+            smaller models, up to 8.
         stages: time assumed in unvisited states, in units of the optimal plan's typical time per step.
         exchanges: whether to end with the search over single actions (up to 2,500 states).
         workers: threads that share the starts; the result does not depend on it.
@@ -230,7 +230,7 @@ def _among(row: Floats, others: list[Floats]) -> bool:
 
 
 def _affordable_starts(states: int) -> int:
-    return int(np.clip(300 // states, 1, 24))
+    return int(np.clip(150 // states, 1, 8))
 
 
 def _in_threads(climb, starts: int, workers: int, log: _Log) -> list[_Climb]:

@@ -16,8 +16,9 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
+from manyways.arrays import Floats, Ints, Sparse
 from manyways.errors import EmptyDomain, SettingError
-from manyways.mdp import MDP, Floats, Ints, Sparse
+from manyways.mdp import MDP
 from manyways.occupancy import chain, deterministic, flow_residual, policy_of
 from manyways.polytope.criterion import Average, Criterion, Discounted
 from manyways.polytope.linear_program import LinearProgram, largest_minimum

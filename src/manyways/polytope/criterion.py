@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from manyways.arrays import Floats
 from manyways.errors import SettingError, check_number
-from manyways.mdp import MDP, Floats
+from manyways.mdp import MDP
 from manyways.occupancy import discounted_occupancy, long_run_occupancy
 
 

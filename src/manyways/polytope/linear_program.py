@@ -11,8 +11,8 @@ import highspy
 import numpy as np
 from scipy import sparse
 
+from manyways.arrays import Floats, Sparse
 from manyways.errors import SolverError
-from manyways.mdp import Floats, Sparse
 from manyways.polytope.policy_iteration import Vertex
 
 FEASIBILITY = 1e-10

@@ -24,7 +24,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from manyways.mdp import MDP, Floats, Ints, Sparse
+from manyways.arrays import Floats, Ints, Sparse
+from manyways.mdp import MDP
 from manyways.occupancy import WELL_CHOSEN, choices_towards, dominance, first_best, stationary_distributions
 from manyways.structure import closed_components, reachable, recurrent_core
 

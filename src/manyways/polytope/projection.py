@@ -14,8 +14,8 @@ import piqp
 from scipy import sparse
 from scipy.optimize import minimize
 
+from manyways.arrays import Floats, Sparse
 from manyways.errors import SolverError
-from manyways.mdp import Floats, Sparse
 
 TOLERANCE = 1e-12
 ACCEPTED = 1e-9

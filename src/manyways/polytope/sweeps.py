@@ -29,7 +29,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyways import kernels
-from manyways.mdp import MDP, Floats
+from manyways.arrays import Floats
+from manyways.mdp import MDP
 from manyways.occupancy import choices_towards
 from manyways.polytope.policy_iteration import PolicyIteration, Vertex
 
@@ -124,7 +125,8 @@ class Sweeps:
                 lower, upper = max(lower, bottom), min(upper, top)
             if iteration and top - bottom <= TOLERANCE * scale:
                 break
-            if stay >= 0 and at.g == floor and not changes and change <= 1e-10 * span and surplus < -1e-10 * span:
+            settled = not changes and change <= 1e-10 * span and top - floor <= TOLERANCE * scale
+            if stay >= 0 and at.g == floor and settled and surplus < -1e-10 * span:
                 return self._staying(c, at, stay, top)
             # A policy of which no values are known is evaluated before it is improved: greedy steps without
             # values would tear it apart.

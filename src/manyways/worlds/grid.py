@@ -11,8 +11,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import ndimage, sparse
 
+from manyways.arrays import Bools, Sparse
 from manyways.errors import ModelError, check_number
-from manyways.mdp import MDP, Bools, Grid, Sparse
+from manyways.layout import Grid
+from manyways.mdp import MDP
 
 ACTIONS = ("down", "left", "up", "right", "stop")
 STEPS: tuple[tuple[int, int], ...] = ((1, 0), (0, -1), (-1, 0), (0, 1))

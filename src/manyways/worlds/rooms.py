@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from manyways.arrays import Bools
 from manyways.errors import SettingError, check_whole
-from manyways.mdp import MDP, Bools
+from manyways.mdp import MDP
 from manyways.worlds.grid import grid_world
 
 
