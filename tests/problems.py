@@ -408,14 +408,14 @@ def jsd(p: np.ndarray, q: np.ndarray) -> float:
 def brute_force_optimum(
     mdp: MDP, tradeoff: float, criterion: Average | Discounted, k: int = 2, *, distinct: bool = False
 ) -> float:
-    """The true maximum of eq. (main), over all sets of k plans, or over those without equal plans.
+    """The true maximum of eq. (main), over all sets of k plans, or over those without equal plans if there are any.
 
     The objective is convex, so a maximum lies at k vertices; every combination is tried.
     """
     corners = vertices(mdp, criterion)
     reward = corners @ mdp.reward
     apart = np.array([[jsd(p, q) for q in corners] for p in corners])
-    combine = combinations if distinct else combinations_with_replacement
+    combine = combinations if distinct and len(corners) >= k else combinations_with_replacement
     return max(
         reward[list(chosen)].mean() + tradeoff * np.mean([apart[i, j] for i, j in combinations(chosen, 2)] or [0.0])
         for chosen in combine(range(len(corners)), k)

@@ -230,7 +230,7 @@ def contribution(mass, reward, meets, meets_log, per_reward, per_divergence):
 @_compiled
 def exchange_pass(
     state, first, indptr, indices, data, discount, reference, choice, row_of, from_row, visits, rewards, occupied,
-    per_reward, per_divergence, value, rise, worth, mass, moved, reward, meets, meets_log,
+    per_reward, per_divergence, value, rise, worth, never_back, mass, moved, reward, meets, meets_log,
 ):  # fmt: skip
     """Try every other action in every visited state of one plan, and keep what raises its contribution.
 
@@ -238,10 +238,12 @@ def exchange_pass(
     (L,), and on `from_row` (R, L), the expected visits to each column from the R states that a tried action
     can lead to, found by `row_of` (S,). The chain is cut at state `reference` (-1: not cut). `occupied`
     (k - 1, N) are the other plans' occupancies. Returns the number of exchanges kept, the contribution, and
-    whether the last one was a pure self-loop, after which the chain must be cut anew. The rest is work space.
+    whether the last one was a pure self-loop, after which the chain must be cut anew, and how many choices,
+    listed in `never_back`, were left untried because with them the reference is never met again. The rest is
+    work space.
     """
     columns = len(state)
-    kept, total = 0, 0.0
+    kept, gone, total = 0, 0, 0.0
     for i in range(columns):
         total += visits[i]
         reward[i] = rewards[choice[state[i]]]
@@ -273,6 +275,9 @@ def exchange_pass(
                                 moved[i] += weight * from_row[source, i]
                 returning = 1.0 - moved[c]
                 if returning <= 1e-9:
+                    if gone < len(never_back):
+                        never_back[gone] = x
+                        gone += 1
                     continue
                 factor = visits[c] / returning
                 after = 0.0
@@ -297,7 +302,7 @@ def exchange_pass(
                         break
             if choice[s] == x:
                 if loop:
-                    return kept, value, True
+                    return kept, value, True, gone
                 total = after
                 for i in range(columns):
                     visits[i] = mass[i] * after
@@ -306,4 +311,4 @@ def exchange_pass(
                     if share != 0.0:
                         for i in range(columns):
                             from_row[r, i] += share * moved[i]
-    return kept, value, False
+    return kept, value, False, gone

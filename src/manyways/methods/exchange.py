@@ -84,15 +84,20 @@ class _Search:
         for _ in range(MOST_PASSES):
             columns = len(self._state)
             work = (np.empty(columns), np.empty(columns), np.empty(columns), *np.empty((2, k - 1, columns)))
-            kept, value, recut = kernels.exchange_pass(
+            never_back = np.empty(64, np.int64)
+            kept, value, recut, gone = kernels.exchange_pass(
                 self._state, mdp.first_choice, *self._arrays, self.polytope.criterion.discount, self._reference,
                 self.choice, self._row_of, self._from_row, self._visits, mdp.reward, others, *weights,
-                value, rise, WORTH_TRYING, *work,
+                value, rise, WORTH_TRYING, never_back, *work,
             )  # fmt: skip
             if recut:
                 self._prepare(self.polytope.vertex_of(self.choice).occupancy)
-            if not kept:
-                break
+            elif not kept:
+                away = self._leading_away(rows, i, never_back[:gone], value + rise)
+                if away is None:
+                    break
+                self.choice, value = away
+                self._prepare(self.polytope.vertex_of(self.choice).occupancy)
         if (self.choice == before).all():
             return None
         # The passes only kept the occupancy up to date; what is handed out is computed, and judged, afresh.
@@ -102,6 +107,17 @@ class _Search:
             self._prepare(rows[i])
             return None
         return occupancy
+
+    def _leading_away(self, rows: list[Floats], i: int, choices: Ints, value: float) -> tuple[Ints, float] | None:
+        """The first of these exchanges that is worth more than `value`: they close loops that leave the reference
+        out, so each is evaluated on its own."""
+        for choice in choices:
+            attempt = self.choice.copy()
+            attempt[self.polytope.mdp.choice_state[choice]] = choice
+            reached = self.objective.block_value(rows, i, self.polytope.vertex_of(attempt).occupancy)
+            if reached > value:
+                return attempt, reached
+        return None
 
     def _prepare(self, occupancy: Floats) -> None:
         """Where to cut, which states matter, expected visits, and the rows of M that the exchanges need."""

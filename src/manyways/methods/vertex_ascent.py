@@ -24,9 +24,10 @@ docs/default-method.md has the figures behind each of these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from numbers import Real
 
 import numpy as np
 
@@ -66,9 +67,10 @@ class VertexAscent:
         if self.starts is not None:
             check_whole("starts", self.starts, 1)
         check_whole("workers", self.workers, 1)
-        object.__setattr__(self, "stages", tuple(self.stages))
-        if not self.stages or not all(stage > 0 for stage in self.stages):
-            raise SettingError(f"stages must be positive numbers, found {self.stages}")
+        given = tuple(self.stages) if isinstance(self.stages, Iterable) else ()
+        if not given or not all(isinstance(stage, Real) and 0 < stage < np.inf for stage in given):
+            raise SettingError(f"stages must be a sequence of positive numbers, found {self.stages!r}")
+        object.__setattr__(self, "stages", given)
 
     def run(self, polytope: Polytope, objective: Objective, k: int, seed: int, watch: Watch) -> Ascent:
         """Find k vertices of high objective."""
@@ -95,9 +97,8 @@ class VertexAscent:
         best = max(climbs, key=lambda climb: climb.value)  # of equals, the first: whatever the order of arrival
         if self.exchanges and k > 1 and exchangeable(polytope, objective, best.plans):
             best.exchange()
-        status = log.status or Status.CONVERGED
-        if not best.part_duplicates() and status is Status.CONVERGED:
-            status = Status.FEWER_PLANS
+        distinct = log.status is not None or best.part_duplicates()
+        status = log.status or (Status.CONVERGED if distinct else Status.FEWER_PLANS)
         known = [vertex.choices for vertex in best.plans if vertex.choices is not None]
         choices = np.stack(known) if len(known) == k else None
         return Ascent(np.stack([v.occupancy for v in best.plans]), status, Trace.of(log.rows), choices)
@@ -186,6 +187,13 @@ class _Climb:
         plan twice. Tried: what the oracle proposes as diversity gains weight, and plans made to take a choice that
         no plan takes yet.
         """
+        try:
+            return self._part_duplicates()
+        except KeyboardInterrupt:
+            self.log.status = Status.INTERRUPTED
+            return True
+
+    def _part_duplicates(self) -> bool:
         for i in range(1, self.k):
             rows = [vertex.occupancy for vertex in self.plans]
             if not _among(rows[i], rows[:i]):
