@@ -8,7 +8,14 @@ from scipy.spatial.distance import jensenshannon
 
 import manyways as mw
 from manyways import MDP, Average, Labels, Objective, SettingError, StateActions, States
-from manyways.diversity import block_gradient, joint_gradient, mean_distance, pairwise_distances
+from manyways.diversity import (
+    block_gradient,
+    divergences,
+    joint_gradient,
+    mean_distance,
+    pairwise_distances,
+    secant_pull,
+)
 from manyways.polytope import Polytope
 from problems import KNOWN, jsd, random_accessible_mdp, random_policy
 
@@ -279,3 +286,106 @@ def test_unknown_labels_are_refused_and_the_known_ones_listed():
 def test_the_behaviours_of_a_world():
     world = mw.four_rooms(0)
     assert set(Labels(["door"]).groups(world)) == {0, 1}
+
+
+# ---- one plan among others --------------------------------------------------------------------
+
+
+@given(seeds)
+def test_divergences_of_one_from_many_are_scipys(seed):
+    x = random_rows(seed, 4)
+    found = divergences(x[0], list(x[1:]))
+    for j in range(1, 4):
+        assert found[j - 1] == pytest.approx(jensenshannon(x[0], x[j]) ** 2 if (x[0] != x[j]).any() else 0.0, abs=1e-14)
+    np.testing.assert_allclose(found, pairwise_distances(x)[0, 1:], atol=1e-14)
+
+
+def test_divergences_of_equal_and_of_disjoint_rows():
+    p, q = np.array([0.3, 0.7, 0.0]), np.array([0.0, 0.0, 1.0])
+    np.testing.assert_allclose(divergences(p, [p, q, p]), [0.0, LN2, 0.0], atol=1e-16)
+    assert divergences(p, []).shape == (0,)
+
+
+def share_of_divergence(p: float, q: float) -> float:
+    """What one entry adds to the divergence of two rows that have p and q there."""
+    return jsd(np.array([p]), np.array([q]))
+
+
+@given(seeds)
+def test_a_secant_is_the_gain_of_the_whole_per_unit(seed):
+    rng = np.random.default_rng(seed)
+    mass = rng.exponential(size=6)
+    others = random_rows(seed, 3) * rng.choice([1e-9, 1e-3, 1.0, 1e3], size=6)
+    for b in range(6):
+        gains = [share_of_divergence(mass[b], q) - share_of_divergence(0.0, q) for q in others[:, b]]
+        scale = max(others[:, b].max() / mass[b], 1.0)  # what the difference of two such numbers can lose
+        assert secant_pull(mass, list(others))[b] == pytest.approx(sum(gains) / mass[b], abs=1e-13 * scale)
+
+
+@behaviours
+@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize("least", [1e-6, 1e-2, 1.0])
+def test_the_secant_costs_by_their_definition(behaviour, k, least):
+    """All the time that the plan has in a choice's state (its group, if plans are compared by groups), spent on it."""
+    mdp, tradeoff = labelled(3), 5.0
+    objective = Objective(mdp, tradeoff, behaviour)
+    x = random_occupancies(np.random.default_rng(k), mdp, k)
+    x[0] = Polytope(mdp).best(mdp.reward).occupancy  # one with zeros
+    group = behaviour.groups(mdp)
+    for i in range(k):
+        cost = objective.secant(x, i, least)
+        for choice in range(mdp.n_choices):
+            alike = mdp.choice_state == mdp.choice_state[choice]
+            together = alike if isinstance(behaviour, StateActions) else group == group[choice]
+            m = max(x[i][together].sum(), least)
+            worth = 0.0
+            for j in set(range(k)) - {i}:
+                q = x[j][group == group[choice]].sum()
+                worth += (share_of_divergence(m, q) - share_of_divergence(0.0, q)) / m
+            expected = mdp.reward[choice] / k + tradeoff * 2 / (k * (k - 1)) * worth
+            assert cost[choice] == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_secant_costs_of_one_plan_are_the_rewards():
+    mdp = labelled(0)
+    x = random_occupancies(np.random.default_rng(0), mdp, 1)
+    np.testing.assert_array_equal(Objective(mdp, 5.0).secant(x, 0, 1e-3), mdp.reward)
+
+
+def test_an_exchange_that_keeps_the_states_shares_gains_what_the_secant_costs_say():
+    """All of one state's time moved from an action that nobody else takes to another one."""
+    mdp = KNOWN["bandit"].mdp
+    objective = Objective(mdp, 3.0)
+    x = np.array([[1.0, 0.0, 0.0], [0.0, 0.4, 0.6]])
+    moved = x.copy()
+    for choice in range(3):
+        moved[0] = np.eye(3)[choice]
+        promised = objective.secant(x, 0, 1e-6) @ (moved[0] - x[0])
+        assert objective.value(moved) - objective.value(x) == pytest.approx(promised, abs=1e-12)
+
+
+@behaviours
+@given(seeds, st.integers(1, 4))
+def test_what_a_plan_contributes_changes_as_the_value_does(behaviour, seed, k):
+    mdp = labelled(1)
+    rng = np.random.default_rng(seed)
+    objective = Objective(mdp, 5.0, behaviour)
+    x, rows = random_occupancies(rng, mdp, k), random_occupancies(rng, mdp, k)
+    rows[0] = Polytope(mdp).best(rng.normal(size=mdp.n_choices)).occupancy
+    for i in range(k):
+        moved = x.copy()
+        moved[i] = rows[i]
+        change = objective.block_value(x, i, rows[i]) - objective.block_value(x, i, x[i])
+        assert objective.value(moved) - objective.value(x) == pytest.approx(change, abs=1e-12)
+        distances = objective.distances_to(list(x), i, rows[i])
+        np.testing.assert_allclose(distances, np.delete(objective.distances(moved)[i], i), atol=1e-14)
+        part = objective.contribution(k, float(rows[i] @ mdp.reward), distances)
+        assert part == objective.block_value(x, i, rows[i])
+
+
+def test_the_parts_of_all_plans_count_each_distance_twice():
+    mdp = labelled(1)
+    x = random_occupancies(np.random.default_rng(5), mdp, 3)
+    objective = Objective(mdp, 5.0)
+    parts = sum(objective.block_value(x, i, x[i]) for i in range(3))
+    assert parts == pytest.approx(2 * objective.value(x) - (x @ mdp.reward).mean())

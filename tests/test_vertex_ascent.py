@@ -74,12 +74,16 @@ class StopsAt(Watch):
 
 
 @pytest.mark.parametrize(
-    ("criterion", "make", "models"),
-    [(Average(), random_accessible_mdp, 500), (Discounted(0.9), random_mdp, 200)],
-    ids=["average", "discounted"],
+    ("criterion", "make", "models", "seed"),
+    [
+        (Average(), random_accessible_mdp, 250, 20),
+        (Average(), random_accessible_mdp, 250, 21),
+        (Discounted(0.9), random_mdp, 200, 20),
+    ],
+    ids=["average", "average again", "discounted"],
 )
-def test_the_maximum_is_reached(criterion, make, models):
-    rng = np.random.default_rng(20)
+def test_the_maximum_is_reached(criterion, make, models, seed):
+    rng = np.random.default_rng(seed)
     reached = []
     for number in range(models):
         mdp = make(rng, kind=KINDS[number % len(KINDS)])

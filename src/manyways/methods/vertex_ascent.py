@@ -68,7 +68,7 @@ class VertexAscent:
             check_whole("starts", self.starts, 1)
         check_whole("workers", self.workers, 1)
         given = tuple(self.stages) if isinstance(self.stages, Iterable) else ()
-        if not given or not all(isinstance(stage, Real) and 0 < stage < np.inf for stage in given):
+        if not given or not all(_is_positive(stage) for stage in given):
             raise SettingError(f"stages must be a sequence of positive numbers, found {self.stages!r}")
         object.__setattr__(self, "stages", given)
 
@@ -231,6 +231,10 @@ class _Climb:
                     return
         except KeyboardInterrupt:
             self.log.status = Status.INTERRUPTED
+
+
+def _is_positive(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < np.inf
 
 
 def _among(row: Floats, others: list[Floats]) -> bool:
