@@ -26,6 +26,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: half the time, and no brackets taken for markup
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Many good ways through a Markov decision process: k plans, all near-optimal, really different.",
     epilog="Try: manyways plan nine-rooms:7 --k 6 --tradeoff 8 --picture plans.png",
