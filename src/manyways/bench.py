@@ -64,7 +64,7 @@ def cold_lp(mdp: MDP, c: Floats) -> Floats:
     balance = sparse.csr_array(by_state - mdp.transitions.T)
     rows = sparse.csr_array(sparse.vstack([balance, np.ones((1, mdp.n_choices))]))
     right = np.append(np.zeros(mdp.n_states), 1.0)
-    return linprog(-c, A_eq=rows, b_eq=right, method="highs").x
+    return np.maximum(linprog(-c, A_eq=rows, b_eq=right, method="highs").x, 0.0)  # HiGHS may leave -1e-10
 
 
 def literal_frank_wolfe(mdp: MDP, k: int, tradeoff: float, seed: int) -> float:
