@@ -24,77 +24,69 @@ _compiled = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_compiled
-def improve(first, indptr, indices, data, c, discount, g, h, reference, choice, margin, low, high):
-    """One greedy pass over the states low..high, in place.
+def greedy(order, cut, first, indptr, indices, data, c, discount, g, h, choice, margin, passes):
+    """Greedy Gauss-Seidel passes over the states in `order`: each takes its best choice and that choice's value,
+    so improvements travel whole paths in one pass. Works in place on `h` and `choice`.
 
-    Returns the number of changes, the largest surplus c + discount P h - h over all choices, and the
-    smallest over the policy's own. Off the reference, choices are compared with their self-loops
-    eliminated, and those that never leave are passed over: they cannot lead back.
+    Returns the number of changes of choice, and the last pass's largest change of a value. Choices are compared
+    with their self-loops eliminated, and those that never leave are passed over: they cannot lead back. In a cut
+    chain the first state's value stays.
     """
-    changes, top, bottom = 0, -np.inf, np.inf
-    for s in range(low, high):
-        best, kept = -np.inf, -np.inf
-        best_x, best_surplus, kept_surplus = -1, 0.0, 0.0
-        for x in range(first[s], first[s + 1]):
-            surplus, staying = c[x] - h[s], 0.0
-            for t in range(indptr[x], indptr[x + 1]):
-                surplus += discount * data[t] * h[indices[t]]
-                if indices[t] == s:
-                    staying += discount * data[t]
-            top = max(top, surplus)
-            value = surplus
-            if s != reference:
-                if 1.0 - staying < PURE_LOOP:
-                    continue
-                value = (surplus - g) / (1.0 - staying)
-            if x == choice[s]:
-                kept, kept_surplus = value, surplus
-            if value > best:
-                best, best_x, best_surplus = value, x, surplus
-        if best > kept + margin:
-            choice[s] = best_x
-            changes += 1
-            kept_surplus = best_surplus
-        bottom = min(bottom, kept_surplus)
-    return changes, top, bottom
+    changes, moved = 0, 0.0
+    for _ in range(passes):
+        before, moved = changes, 0.0
+        for i in range(len(order)):
+            s = order[i]
+            fixed = cut and i == 0
+            best, kept, best_x = -np.inf, -np.inf, -1
+            for x in range(first[s], first[s + 1]):
+                value, leaving = c[x] - g, 1.0
+                for t in range(indptr[x], indptr[x + 1]):
+                    if indices[t] == s:
+                        leaving -= discount * data[t]
+                    else:
+                        value += discount * data[t] * h[indices[t]]
+                if not fixed:
+                    if leaving < PURE_LOOP:
+                        continue
+                    value /= leaving
+                if x == choice[s]:
+                    kept = value
+                if value > best:
+                    best, best_x = value, x
+            if best > kept + margin:
+                choice[s] = best_x
+                kept = best
+                changes += 1
+            if not fixed and kept > -np.inf:
+                if abs(kept - h[s]) > moved:
+                    moved = abs(kept - h[s])
+                h[s] = kept
+        if changes == before:
+            break
+    return changes, moved
 
 
 @_compiled
-def likely_tree(root, choice, indptr, indices, data, ahead, begin, child, order, seen):
-    """The states outwards from the root against their most likely successors; returns how many lead there.
-
-    `ahead` gets each state's most likely successor other than itself (itself where there is none); the
-    other arrays are work space and results: order[:known] are the states found, marked in `seen`.
-    """
+def likely_successors(choice, indptr, indices, data, ahead, begin, child):
+    """Each state's most likely successor other than itself (itself where there is none), in `ahead`, and the
+    reverse: those that have v ahead are child[begin[v]:begin[v + 1]]."""
     n = len(choice)
-    begin[:] = 0
+    for v in range(n + 1):
+        begin[v] = 0
     for s in range(n):
         most = 0.0
         ahead[s] = s
-        seen[s] = False
         for t in range(indptr[choice[s]], indptr[choice[s] + 1]):
             if data[t] > most and indices[t] != s:
                 most = data[t]
                 ahead[s] = indices[t]
-        begin[ahead[s] + 1] += 1
+        begin[ahead[s]] += 1
     for v in range(n):
         begin[v + 1] += begin[v]
-    for s in range(n - 1, -1, -1):  # fills each list from its end, and leaves begin[v + 1] at list v's beginning
-        begin[ahead[s] + 1] -= 1
-        child[begin[ahead[s] + 1]] = s
-    order[0] = root
-    seen[root] = True
-    head, known = 0, 1
-    while head < known:
-        v = order[head]
-        head += 1
-        end = begin[v + 2] if v + 2 <= n else n
-        for e in range(begin[v + 1], end):
-            if not seen[child[e]]:
-                seen[child[e]] = True
-                order[known] = child[e]
-                known += 1
-    return known
+    for s in range(n - 1, -1, -1):  # fills each list from its end, and leaves begin at the lists' beginnings
+        begin[ahead[s]] -= 1
+        child[begin[ahead[s]]] = s
 
 
 @_compiled
@@ -168,7 +160,8 @@ def sweep(order, begin, target, weight, inverse, b, shift, values, work, cut, sw
             for e in range(begin[i], begin[i + 1]):
                 new += weight[e] * work[target[e]]
             new *= inverse[i]
-            change = max(change, abs(new - work[i]))
+            if abs(new - work[i]) > change:
+                change = abs(new - work[i])
             work[i] = new
         if change <= tolerance:
             break

@@ -24,18 +24,22 @@ from manyways.polytope.criterion import Average, Criterion, Discounted
 from manyways.polytope.linear_program import LinearProgram, largest_minimum
 from manyways.polytope.policy_iteration import PolicyIteration, Vertex
 from manyways.polytope.projection import Projection
+from manyways.polytope.renumbering import RenumberedSweeps
 from manyways.polytope.sweeps import Sweeps
 from manyways.structure import recurrent_core
 
-__all__ = ["Average", "Criterion", "Discounted", "PolicyIteration", "Polytope", "Sweeps", "Vertex"]
+__all__ = ["Average", "Criterion", "Discounted", "PolicyIteration", "Polytope", "RenumberedSweeps", "Sweeps", "Vertex"]
 
 WANDERING_STEPS = 50
 
-SWEEPS_FROM = 100
+SWEEPS_FROM, RENUMBERED_FROM = 100, 2000
 """From so many states on, the oracle is `Sweeps`. Below, exact `PolicyIteration` takes a millisecond or
 two and needs nothing compiled; above, sweeps are ten to a thousand times faster, and fall back on
-policy iteration by themselves where they cannot finish. With `at_least` > 0, neither applies, and the
-oracle is a `LinearProgram`."""
+policy iteration by themselves where they cannot finish. Models too large for the processor's cache are
+swept with their states numbered anew (`RenumberedSweeps`). With `at_least` > 0 none of these applies, and
+the oracle is a `LinearProgram`."""
+
+Oracle = PolicyIteration | Sweeps | RenumberedSweeps
 
 
 class Polytope:
@@ -45,7 +49,7 @@ class Polytope:
         NotWeaklyAccessible: if the criterion is the average and the model has none of its own.
         EmptyDomain: if no occupancy is that large everywhere; carries the largest possible value.
 
-    `oracle` overrides the choice of the linear oracle by size, `PolicyIteration` or `Sweeps`.
+    `oracle` overrides the choice of the linear oracle by size: `PolicyIteration`, `Sweeps` or `RenumberedSweeps`.
     """
 
     def __init__(
@@ -54,7 +58,7 @@ class Polytope:
         criterion: Criterion | None = None,
         *,
         at_least: float = 0.0,
-        oracle: type[PolicyIteration] | type[Sweeps] | None = None,
+        oracle: type[Oracle] | None = None,
     ) -> None:
         self.mdp = mdp
         self.criterion = Average() if criterion is None else criterion
@@ -62,10 +66,9 @@ class Polytope:
         self._kind = oracle
         if not 0 <= at_least < 1:
             raise SettingError(f"at_least is a share of time, expected 0 <= at_least < 1, found {at_least}")
-        self._oracle: PolicyIteration | Sweeps | LinearProgram
+        self._oracle: Oracle | LinearProgram
         if at_least == 0:
-            kind = oracle or (PolicyIteration if mdp.n_states < SWEEPS_FROM else Sweeps)
-            self._oracle = kind(mdp, self.criterion.discount)
+            self._oracle = (oracle or _oracle_for(mdp))(mdp, self.criterion.discount)
         else:
             self._check_not_empty()
             self._oracle = LinearProgram(*self._equalities, at_least)
@@ -77,7 +80,8 @@ class Polytope:
 
     def best(self, c: Floats, warm: Vertex | None = None) -> Vertex:
         """The vertex that maximises <c, x> for an (N,) c; `warm` is an earlier answer to start from."""
-        return self._oracle.best(np.ascontiguousarray(c, dtype=np.float64), warm)
+        # A copy: a read-only array would be another type to numba, and have everything compiled twice.
+        return self._oracle.best(np.array(c, dtype=np.float64), warm)
 
     def project(self, y: Floats) -> Floats:
         """(N,) the feasible point nearest to y, to a residual of 1e-9."""
@@ -163,3 +167,9 @@ class Polytope:
                 f"no occupancy of {self.mdp.name} is at least {self.at_least:g} everywhere; the largest possible is {largest:.6g}",
                 largest,
             )
+
+
+def _oracle_for(mdp: MDP) -> type[Oracle]:
+    if mdp.n_states < SWEEPS_FROM:
+        return PolicyIteration
+    return Sweeps if mdp.n_states < RENUMBERED_FROM else RenumberedSweeps

@@ -3,12 +3,14 @@
 *Average.* Cut the chain at a reference state that the policy keeps coming back to. What is left is a
 shortest-path-like problem with relative values h (zero at the reference) for a guess g of the gain;
 a round trip from the reference then earns h' - 0 too much or too little, and Newton's step on g is
-that surplus divided by the length of the round trip. In between, a greedy pass improves the policy.
+that surplus divided by the length of the round trip. In between, greedy passes improve the policy.
 Nothing is solved to the end before the next improvement.
 
-*Order.* A sweep visits the states from the reference outwards along the policy's likely successors, so
-values travel whole paths in one sweep; the occupancy is pushed back along the same order. Self-loops
-are eliminated algebraically. The cost of a sweep is linear in the number of transitions.
+*Order.* Greedy passes and sweeps visit the states from the reference outwards along the policy's likely
+successors, so values and improvements travel whole paths at once; the occupancy is pushed back along the
+same order. Self-loops are eliminated algebraically. The cost of a sweep is linear in the number of
+transitions. What is left to iterate on are the moves against the order, and their number grows with the
+length of the paths: on an n x n grid like n, so the whole like the number of choices to the power 1.5 at worst.
 
 *Where it would go wrong.* (1) A policy may leave the reference aside: then the cut moves to the loop
 that its likely successors run into. (2) Standing still can be the best there is: g never falls below
@@ -16,7 +18,7 @@ the best self-loop, and if round trips still lose at that g, the self-loop is th
 may fall apart into several recurrent classes, or mix too slowly for sweeps: then exact policy
 iteration (`policy_iteration`) takes over from where the sweeps stand.
 
-*Proof.* For any h the gain of every policy is at most max(c + P h - h), and the greedy policy's at
+*Proof.* For any h the gain of every policy is at most max(c + P h - h), and the policy's own at
 least the smallest of its own surpluses. The loop ends when these two meet within `TOLERANCE`, not
 when something stops changing. Discounted models have the same bounds, shifted by (1 - discount)
 <start, h>, need no cut, and are otherwise the same.
@@ -38,13 +40,14 @@ TOLERANCE = 1e-9
 """Of the proved optimum, relative to the largest |c|."""
 MASS_LEFT = 1e-12
 MAX_ITERATIONS = 400
-POLICY_SWEEPS, LARGE, POLICY_SWEEPS_LARGE = 8, 20_000, 32
-"""Sweeps between improvements. Paths are longer in large models, and a pass over all choices costs more."""
+GREEDY_PASSES = 3
+MAX_SWEEPS, SETTLED, EVALUATED = 200, 0.01, 0.01
+"""Between improvements a policy's values are swept until they move less than `SETTLED` times what the last greedy
+pass moved them: less, and the next improvement would be misled; more would be wasted on a policy on its way."""
 MAX_PUSHES = 2000
 MAX_CUTS = 40
 THOROUGH_EVERY, THOROUGH_SWEEPS = 40, 2000
 """Now and then a policy is evaluated to the end: a step that cannot but rise, should the quick ones go round."""
-_NONE = np.empty(0, np.int32)
 
 
 @dataclass(eq=False)
@@ -89,7 +92,6 @@ class Sweeps:
         self._rows = (np.empty(n + 1, np.int64), np.empty(room, np.int32), np.empty(room), np.empty(n))
         self._ahead, self._child, self._place = (np.empty(n, np.int32) for _ in range(3))
         self._begin, self._ones, self._b, self._work = np.empty(n + 1, np.int64), np.ones(n), np.empty(n), np.empty(n)
-        self._sweeps = POLICY_SWEEPS if n < LARGE else POLICY_SWEEPS_LARGE
         self._cold: dict[int, np.ndarray] = {}
 
     def best(self, c: Floats, warm: Vertex | None = None) -> Vertex:
@@ -116,28 +118,29 @@ class Sweeps:
         at.g = max(at.g, floor)
         fresh, at.fresh = at.fresh, False
         lower, upper = floor, float(c.max())
-        order, cycle, surplus, change, cuts = _NONE, 1.0, np.inf, np.inf, 0
+        order, cycle, surplus, change, cuts = np.empty(0, np.int32), 1.0, np.inf, np.inf, 0
         for iteration in range(MAX_ITERATIONS):
             span = scale + float(np.abs(at.h).max())
-            changes, top, bottom = 0, np.inf, -np.inf
-            if iteration or not fresh:
-                changes, top, bottom = self._improve(c, at, at.reference, 1e-13 * span)
+            changes, moved, top = 0, EVALUATED * span, np.inf
+            # The policy in hand is evaluated before it is improved. Its gain is one that can be had; greedy steps
+            # at a g that cannot be had favour whatever ends the round trip soon, and would tear it apart.
+            if iteration:
+                top, bottom = self._bounds(c, at)
                 lower, upper = max(lower, bottom), min(upper, top)
-            if iteration and top - bottom <= TOLERANCE * scale:
-                break
+                if top - bottom <= TOLERANCE * scale:
+                    break
+                changes, moved = self._improve(c, at, order, 1e-13 * span)
             settled = not changes and change <= 1e-10 * span and top - floor <= TOLERANCE * scale
             if stay >= 0 and at.g == floor and settled and surplus < -1e-10 * span:
                 return self._staying(c, at, stay, top)
-            # A policy of which no values are known is evaluated before it is improved: greedy steps without
-            # values would tear it apart.
             thorough = (fresh and not iteration) or iteration % THOROUGH_EVERY == THOROUGH_EVERY - 1
-            if changes or not order.size or thorough:
-                order, moved = self._order(at, may_move=cuts < MAX_CUTS)
-                cuts += moved
+            if changes or not iteration or thorough:
+                order, recut = self._order(at, may_move=cuts < MAX_CUTS)
+                cuts += recut
                 self._pack(c, at, order)
                 cycle = self._round_trip(at, order, thorough)
-            sweeps = THOROUGH_SWEEPS if thorough else self._sweeps
-            change, surplus = self._sweep(order, self._b, at.g, at.h, sweeps, 1e-4 * span if thorough else 0.0)
+            sweeps, enough = (THOROUGH_SWEEPS, SETTLED * EVALUATED * span) if thorough else (MAX_SWEEPS, SETTLED * moved)
+            change, surplus = self._sweep(order, self._b, at.g, at.h, sweeps, enough)
             # Every pass proves bounds on the optimal gain; Newton's step must not leave them.
             step = min(max(surplus / cycle, lower - at.g), upper - at.g)
             at.g += step
@@ -145,9 +148,6 @@ class Sweeps:
             at.h[at.reference] = 0.0
         else:
             raise _GaveUp
-        if changes:  # the policy as it now is must have one recurrent class, and rows of its own
-            order, _ = self._order(at, may_move=False)
-            self._pack(c, at, order)
         begin, target, weight, _ = self._rows
         waiting = np.zeros(len(order))
         waiting[target[: begin[1]]] = weight[: begin[1]]
@@ -157,21 +157,19 @@ class Sweeps:
 
     def _discounted(self, c: Floats, at: _State) -> Vertex:
         scale = float(np.abs(c).max())
-        order = _NONE
+        order = self._order_anyway(at)
         for iteration in range(MAX_ITERATIONS):
             span = scale + float(np.abs(at.h).max())
-            changes, top, bottom = self._improve(c, at, -1, 1e-13 * span)
+            top, bottom = self._bounds(c, at)
             if iteration and top - bottom <= TOLERANCE * scale:
                 break
-            if changes or not order.size:
+            changes, moved = self._improve(c, at, order, 1e-13 * span)
+            if changes or not iteration:
                 order = self._order_anyway(at)
                 self._pack(c, at, order)
-            self._sweep(order, self._b, 0.0, at.h, self._sweeps, 0.0)
+            self._sweep(order, self._b, 0.0, at.h, MAX_SWEEPS, SETTLED * moved)
         else:
             raise _GaveUp
-        if changes:
-            order = self._order_anyway(at)
-            self._pack(c, at, order)
         start = (1 - self.discount) * self.mdp.start
         return self._vertex(c, at, order, start[order], np.zeros(len(order)), top + float(start @ at.h))
 
@@ -190,7 +188,7 @@ class Sweeps:
             self._cold[place] = choices_towards(self.mdp, there).astype(np.int32)
         choice = self._cold[place].copy()
         choice[place] = target
-        return _State(choice, np.zeros(n), np.zeros(n), place, -np.inf if self.discount == 1 else 0.0)
+        return _State(choice, np.zeros(n), np.zeros(n), place, -np.inf if self.discount == 1 else 0.0, fresh=True)
 
     def _from_policy(self, c: Floats, vertex: Vertex) -> _State:
         """Start from a policy of which no more is known than its occupancy."""
@@ -199,9 +197,19 @@ class Sweeps:
         gain = float(vertex.occupancy @ c) if self.discount == 1 else 0.0
         return _State(np.array(vertex.choices, dtype=np.int32), np.zeros(n), np.zeros(n), busiest, gain, fresh=True)
 
-    def _improve(self, c: Floats, at: _State, reference: int, margin: float) -> tuple[int, float, float]:
-        first, n = self.mdp.first_choice, len(at.choice)
-        return kernels.improve(first, *self._arrays, c, self.discount, at.g, at.h, reference, at.choice, margin, 0, n)
+    def _bounds(self, c: Floats, at: _State) -> tuple[float, float]:
+        """The largest surplus c + discount P h - h over all choices, and the smallest over the policy's own."""
+        surplus = self.mdp.transitions @ at.h
+        surplus *= self.discount
+        surplus += c
+        surplus -= at.h[self.mdp.choice_state]
+        return float(surplus.max()), float(surplus[at.choice].min())
+
+    def _improve(self, c: Floats, at: _State, order: np.ndarray, margin: float) -> tuple[int, float]:
+        first, cut, g = self.mdp.first_choice, self.discount == 1, at.g if self.discount == 1 else 0.0
+        return kernels.greedy(
+            order, cut, first, *self._arrays, c, self.discount, g, at.h, at.choice, margin, GREEDY_PASSES
+        )
 
     def _sweep(
         self, order: np.ndarray, b: Floats, shift: float, v: Floats, sweeps: int, tolerance: float
@@ -232,12 +240,11 @@ class Sweeps:
         return order
 
     def _tree(self, at: _State) -> tuple[np.ndarray, np.ndarray, int]:
-        n = len(at.choice)
-        order, seen = np.empty(n, np.int32), np.empty(n, bool)
-        known = kernels.likely_tree(
-            at.reference, at.choice, *self._arrays, self._ahead, self._begin, self._child, order, seen
-        )
-        return order, seen, known
+        order, seen = np.empty(len(at.choice), np.int32), np.zeros(len(at.choice), bool)
+        kernels.likely_successors(at.choice, *self._arrays, self._ahead, self._begin, self._child)
+        order[0] = at.reference
+        seen[at.reference] = True
+        return order, seen, kernels.visit(order, 1, self._begin, self._child, seen)
 
     def _by_any_way(self, at: _State, order: np.ndarray, seen: np.ndarray, known: int) -> int:
         """Go on along any transition of the policy, however unlikely."""
@@ -261,9 +268,10 @@ class Sweeps:
     # ---- answers ------------------------------------------------------------------------------
 
     def _vertex(self, c: Floats, at: _State, order: np.ndarray, waiting: Floats, visits: Floats, top: float) -> Vertex:
-        crumb = 1e-3 * MASS_LEFT / len(order)
-        left = kernels.push(*self._rows, waiting, visits, MAX_PUSHES, crumb, MASS_LEFT)
-        if not left <= MASS_LEFT:
+        # Mass is pushed until so little is left that it is lost in a whole round trip.
+        enough = MASS_LEFT * (max(float(at.y[at.reference]), 1.0) if self.discount == 1 else 1.0)
+        left = kernels.push(*self._rows, waiting, visits, MAX_PUSHES, 1e-3 * enough / len(order), enough)
+        if not left <= enough:
             raise _GaveUp
         occupancy = np.zeros(self.mdp.n_choices)
         occupancy[at.choice[order]] = visits / visits.sum()

@@ -1,0 +1,75 @@
+"""Sweeps on a copy of the model whose states are numbered in the order in which they are met.
+
+Sweeps visit the states outwards from the reference. In a large model numbered otherwise, every step of that is
+somewhere else in memory, and most of the time is spent waiting for it. Numbered by their distance from the choice
+that pays best, which is near enough to any order that the sweeps take later, greedy passes run about three times
+as fast. The copy costs the memory of the model once more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from manyways.arrays import Floats, Ints
+from manyways.mdp import MDP
+from manyways.polytope.policy_iteration import PolicyIteration, Vertex
+from manyways.polytope.sweeps import Sweeps
+from manyways.structure import levels_towards
+
+
+@dataclass(frozen=True, eq=False)
+class _OutsideVertex(Vertex):
+    """A vertex in the model's own numbers that remembers itself in the copy's."""
+
+    inside: Vertex | None = None
+
+
+class RenumberedSweeps:
+    """The oracle of one model and one discount (1 for the average)."""
+
+    def __init__(self, mdp: MDP, discount: float) -> None:
+        place = np.zeros(mdp.n_states, bool)
+        place[mdp.choice_state[PolicyIteration(mdp, discount).most_paying(mdp.reward)]] = True
+        level = levels_towards(mdp, place)
+        level[level < 0] = mdp.n_states
+        self._states = np.argsort(level, kind="stable")
+        copy, self._choices = renumber(mdp, self._states)
+        self._inside = Sweeps(copy, discount)
+        self._choice_inside = np.empty(mdp.n_choices, np.int64)
+        self._choice_inside[self._choices] = np.arange(mdp.n_choices)
+
+    def best(self, c: Floats, warm: Vertex | None = None) -> Vertex:
+        """The vertex of highest <c, rho> for an (N,) c."""
+        found = self._inside.best(c[self._choices], self._brought_in(warm))
+        occupancy = np.empty(len(c))
+        occupancy[self._choices] = found.occupancy
+        assert found.choices is not None
+        choices = np.empty(len(self._states), np.int64)
+        choices[self._states] = self._choices[found.choices]
+        return _OutsideVertex(occupancy, found.value, found.bound, choices, found)
+
+    def _brought_in(self, warm: Vertex | None) -> Vertex | None:
+        if warm is None or warm.choices is None:
+            return None
+        if isinstance(warm, _OutsideVertex):
+            return warm.inside
+        choices = self._choice_inside[warm.choices[self._states]]
+        return Vertex(warm.occupancy[self._choices], warm.value, warm.bound, choices)
+
+
+def renumber(mdp: MDP, states: Ints) -> tuple[MDP, Ints]:
+    """The same model with state states[i] as its i-th (names, labels and layout left behind), and for each choice
+    its number in `mdp`."""
+    number = np.empty(mdp.n_states, np.int32)
+    number[states] = np.arange(mdp.n_states)
+    counts = np.diff(mdp.first_choice)[states]
+    first = np.concatenate([[0], np.cumsum(counts)])
+    choices = np.repeat(mdp.first_choice[states] - first[:-1], counts) + np.arange(mdp.n_choices)
+    rows = mdp.transitions[choices]
+    transitions = sparse.csr_array((rows.data, number[rows.indices], rows.indptr), shape=rows.shape)
+    transitions.sort_indices()
+    copy = MDP(transitions, mdp.reward[choices], first, mdp.start[states], mdp.actions[choices], mdp.action_names)
+    return copy, choices
