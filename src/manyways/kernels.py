@@ -20,7 +20,8 @@ PURE_LOOP = 1e-13
 TRACE = 1e-10
 """Less time than this in a place, and its overlap with other plans there does not count."""
 
-_compiled = njit(cache=True, nogil=True, error_model="numpy")
+# Kernels allocate nothing and nobody calls them from C: without reference counts and wrappers they compile faster.
+_compiled = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
 
 
 @_compiled
@@ -198,110 +199,90 @@ def push(begin, target, weight, inverse, waiting, visits, sweeps, crumb, enough)
 
 
 @_compiled
-def contribution(mass, reward, meets, meets_log, per_reward, per_divergence):
+def contribution(mass, taken, reward, occupied, occupied_log, per_reward, per_divergence):
     """What a plan adds to the objective: per_reward <r, p> + per_divergence sum_j JSD(p || other j).
 
-    By column: `mass` (L,) the plan's time, `reward` (L,), `meets` (k - 1, L) what the others have in the same
-    place and `meets_log` the sums of q ln q. Where only one has time, JSD is 1/2 ln 2 per unit; what is
-    computed is the overlap's difference from that.
+    Its time `mass` (L,) is spent on the choices `taken` (L,); `occupied` (k - 1, N) are the other plans' occupancies
+    q and `occupied_log` q ln q. Where only one has time, JSD is 1/2 ln 2 per unit; what is computed is the
+    overlap's difference from that.
     """
     earned, spread = 0.0, 0.0
     for i in range(len(mass)):
         p = mass[i]
         if p > TRACE:
-            earned += p * reward[i]
+            x = taken[i]
+            earned += p * reward[x]
             own = 0.0
-            for j in range(len(meets)):
-                q = meets[j, i]
+            for j in range(len(occupied)):
+                q = occupied[j, x]
                 if q > TRACE:
                     if own == 0.0:
                         own = p * np.log(p)
-                    spread += own + meets_log[j, i] - (p + q) * np.log(p + q)
-    return per_reward * earned + per_divergence * (0.5 * spread + len(meets) * np.log(2.0))
+                    spread += own + occupied_log[j, x] - (p + q) * np.log(p + q)
+    return per_reward * earned + per_divergence * (0.5 * spread + len(occupied) * np.log(2.0))
 
 
 @_compiled
 def exchange_pass(
-    state, first, indptr, indices, data, discount, reference, choice, row_of, from_row, visits, rewards, occupied,
-    per_reward, per_divergence, value, rise, worth, never_back, mass, moved, reward, meets, meets_log,
+    state, taken, first, indptr, indices, data, discount, reference, row_of, from_row, visits, total, worth,
+    reward, occupied, occupied_log, per_reward, per_divergence, value, rise, never_back, mass, moved,
 ):  # fmt: skip
     """Try every other action in every visited state of one plan, and keep what raises its contribution.
 
-    Columns are the L states `state` that matter to the plan. Works in place on `choice` (by state), on `visits`
-    (L,), and on `from_row` (R, L), the expected visits to each column from the R states that a tried action
-    can lead to, found by `row_of` (S,). The chain is cut at state `reference` (-1: not cut). `occupied`
-    (k - 1, N) are the other plans' occupancies. Returns the number of exchanges kept, the contribution, and
-    whether the last one was a pure self-loop, after which the chain must be cut anew, and how many choices,
-    listed in `never_back`, were left untried because with them the reference is never met again. The rest is
-    work space.
+    Columns are the L states `state` that matter to the plan. Works in place on `taken` (L,), their choices, on
+    `visits` (L,), of sum `total`, and on `from_row` (R, L), the expected visits to each column from the R states that a tried
+    action can lead to, found by `row_of` (S,). The chain is cut at state `reference` (-1: not cut). `mass` and
+    `moved` (L,) are work space; for the rest see `contribution`. Returns the number of exchanges kept, the
+    contribution, whether the last one was a pure self-loop, after which the chain must be cut anew, and how many
+    choices, listed in `never_back`, were left untried because with them the reference is never met again.
     """
-    columns = len(state)
-    kept, gone, total = 0, 0, 0.0
-    for i in range(columns):
-        total += visits[i]
-        reward[i] = rewards[choice[state[i]]]
-        for j in range(len(occupied)):
-            meets[j, i] = occupied[j, choice[state[i]]]
-            meets_log[j, i] = meets[j, i] * np.log(meets[j, i]) if meets[j, i] > 0.0 else 0.0
+    columns, kept, gone = len(state), 0, 0
     for c in range(columns):
         s = state[c]
         if visits[c] <= worth * total:
             continue
         for x in range(first[s], first[s + 1]):
-            before = choice[s]
+            before = taken[c]
             if x == before:
                 continue
             loop = reference >= 0 and indptr[x + 1] - indptr[x] == 1 and indices[indptr[x]] == s
-            after, returning = 1.0, 1.0
-            if loop:
-                mass[:] = 0.0
-                mass[c] = 1.0
-            else:
-                moved[:] = 0.0
-                for side in range(2):
-                    row = x if side == 0 else before
-                    for t in range(indptr[row], indptr[row + 1]):
-                        if indices[t] != reference:
-                            weight = discount * data[t] if side == 0 else -discount * data[t]
-                            source = row_of[indices[t]]
-                            for i in range(columns):
-                                moved[i] += weight * from_row[source, i]
-                returning = 1.0 - moved[c]
-                if returning <= 1e-9:
-                    if gone < len(never_back):
-                        never_back[gone] = x
-                        gone += 1
-                    continue
-                factor = visits[c] / returning
-                after = 0.0
-                for i in range(columns):
-                    mass[i] = visits[i] + factor * moved[i]
-                    after += mass[i]
-                for i in range(columns):
-                    mass[i] /= after
-            for side in range(2):  # try x; if that is no better, put everything back
-                now_there = x if side == 0 else before
-                reward[c] = rewards[now_there]
-                for j in range(len(occupied)):
-                    q = occupied[j, now_there]
-                    meets[j, c] = q
-                    meets_log[j, c] = q * np.log(q) if q > 0.0 else 0.0
-                if side == 0:
-                    now = contribution(mass, reward, meets, meets_log, per_reward, per_divergence)
-                    if now > value + rise:
-                        value = now
-                        choice[s] = x
-                        kept += 1
-                        break
-            if choice[s] == x:
-                if loop:
-                    return kept, value, True, gone
-                total = after
-                for i in range(columns):
-                    visits[i] = mass[i] * after
-                for r in range(len(from_row)):
-                    share = from_row[r, c] / returning
-                    if share != 0.0:
+            for i in range(columns):
+                moved[i] = 0.0
+            for side in range(2):
+                row, sign = (before, -discount) if side else (x, discount)
+                for t in range(indptr[row], indptr[row + 1]):
+                    if indices[t] != reference:
+                        source = row_of[indices[t]]
                         for i in range(columns):
-                            from_row[r, i] += share * moved[i]
+                            moved[i] += sign * data[t] * from_row[source, i]
+            returning = 1.0 - moved[c]
+            if returning <= 1e-9 and not loop:
+                if gone < len(never_back):
+                    never_back[gone] = x
+                    gone += 1
+                continue
+            factor, after = visits[c] / returning, 0.0
+            for i in range(columns):
+                mass[i] = 0.0 if loop else visits[i] + factor * moved[i]
+                after += mass[i]
+            if loop:
+                mass[c] = after = 1.0
+            for i in range(columns):
+                mass[i] /= after
+            taken[c] = x
+            now = contribution(mass, taken, reward, occupied, occupied_log, per_reward, per_divergence)
+            if not now > value + rise:
+                taken[c] = before
+                continue
+            value, total = now, after
+            kept += 1
+            if loop:
+                return kept, value, True, gone
+            for i in range(columns):
+                visits[i] = mass[i] * after
+            for r in range(len(from_row)):
+                share = from_row[r, c] / returning
+                if share != 0.0:
+                    for i in range(columns):
+                        from_row[r, i] += share * moved[i]
     return kept, value, False, gone

@@ -51,7 +51,7 @@ def flow_residual(mdp: MDP, occupancy: Floats, discount: float = 1.0) -> float:
 def chain(mdp: MDP, policy: Floats) -> Sparse:
     """(S, S) CSR: the transition matrix under an (N,) policy."""
     weights = sparse.csr_array(
-        (policy, (mdp.choice_state, np.arange(mdp.n_choices))), shape=(mdp.n_states, mdp.n_choices)
+        (policy.copy(), np.arange(mdp.n_choices), mdp.first_choice.copy()), shape=(mdp.n_states, mdp.n_choices)
     )
     weights.eliminate_zeros()
     product = sparse.csr_array(weights @ mdp.transitions)

@@ -64,9 +64,8 @@ def plan(
     _check_memory(mdp, int(k))
     watch = Watch(time_limit_s, progress)
     polytope = Polytope(mdp, Average() if criterion is None else criterion)
-    optimum = polytope.best(mdp.reward)
     if tradeoff is None:
-        tradeoff = abs(optimum.value) or 1.0
+        tradeoff = abs(polytope.optimum.value) or 1.0
     objective = Objective(mdp, check_number("the tradeoff", tradeoff, 0), behaviour)
 
     ascent = method.run(polytope, objective, int(k), int(seed), watch)
@@ -84,7 +83,7 @@ def plan(
         rewards=found.rewards,
         distances=found.distances,
         objective=found.objective,
-        optimal_reward=optimum.value,
+        optimal_reward=polytope.optimum.value,
         gap=found.gap,
         status=ascent.status,
         trace=ascent.trace,

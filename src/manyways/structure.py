@@ -49,9 +49,10 @@ def reachable_from_start(mdp: MDP) -> Bools:
 def reachable(graph: Sparse, sources: Bools) -> Bools:
     """(S,) the nodes of an (S, S) graph that can be reached from the marked ones, themselves included."""
     # One more node, with an edge to every source, makes it a single search.
-    nodes = graph.shape[0]
-    entry = sparse.csr_array(sources.astype(float)[None, :])
-    entered = sparse.block_array([[graph, None], [entry, sparse.csr_array((1, 1))]], format="csr")
+    nodes, entry = graph.shape[0], np.flatnonzero(sources)
+    edges = np.concatenate([graph.data, np.ones(len(entry))])
+    ends = np.concatenate([graph.indices, entry])
+    entered = sparse.csr_array((edges, ends, np.append(graph.indptr, len(ends))), shape=(nodes + 1, nodes + 1))
     order = csgraph.breadth_first_order(entered, nodes, return_predecessors=False)
     reached = np.zeros(nodes + 1, bool)
     reached[order] = True

@@ -54,7 +54,7 @@ def examine(polytope: Polytope, objective: Objective, policies: Floats, x: Float
         rewards=rewards,
         distances=distances,
         objective=objective.combine(rewards, distances),
-        optimum=polytope.best(polytope.mdp.reward).bound,
+        optimum=polytope.optimum.bound,
         gap=_gap(polytope, gradient, policies, x),
     )
 

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
+from scipy.special import xlogy
 
 from manyways import kernels
 from manyways.arrays import Floats, Ints
@@ -76,20 +77,18 @@ class _Search:
         """The plan's occupancy (N,) after all exchanges that help, None if none does."""
         mdp, k, objective = self.polytope.mdp, len(rows), self.objective
         others = np.stack([row for j, row in enumerate(rows) if j != i])
-        weights = (1 / k, 2 * objective.tradeoff / (k * (k - 1)))
+        compared = (mdp.reward, others, xlogy(others, others), 1 / k, 2 * objective.tradeoff / (k * (k - 1)))
         value = objective.block_value(rows, i, rows[i])
         rise = RISE * (abs(value) + objective.tradeoff)
         before = self.choice.copy()
-        occupancy = rows[i]
         for _ in range(MOST_PASSES):
-            columns = len(self._state)
-            work = (np.empty(columns), np.empty(columns), np.empty(columns), *np.empty((2, k - 1, columns)))
-            never_back = np.empty(64, np.int64)
+            taken, never_back = self.choice[self._state], np.empty(64, np.int64)
             kept, value, recut, gone = kernels.exchange_pass(
-                self._state, mdp.first_choice, *self._arrays, self.polytope.criterion.discount, self._reference,
-                self.choice, self._row_of, self._from_row, self._visits, mdp.reward, others, *weights,
-                value, rise, WORTH_TRYING, never_back, *work,
+                self._state, taken, mdp.first_choice, *self._arrays, self.polytope.criterion.discount, self._reference,
+                self._row_of, self._from_row, self._visits, self._visits.sum(), WORTH_TRYING, *compared, value, rise,
+                never_back, *np.empty((2, len(taken))),
             )  # fmt: skip
+            self.choice[self._state] = taken
             if recut:
                 self._prepare(self.polytope.vertex_of(self.choice).occupancy)
             elif not kept:

@@ -74,7 +74,7 @@ class VertexAscent:
 
     def run(self, polytope: Polytope, objective: Objective, k: int, seed: int, watch: Watch) -> Ascent:
         """Find k vertices of high objective."""
-        optimum = polytope.best(objective.mdp.reward)
+        optimum = polytope.optimum
         starts = 1 if k == 1 else (self.starts or _affordable_starts(polytope.mdp.n_states))
         streams = np.random.SeedSequence(seed).spawn(starts)
         log = _Log(starts, watch)

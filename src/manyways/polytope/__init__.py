@@ -83,6 +83,11 @@ class Polytope:
         # A copy: a read-only array would be another type to numba, and have everything compiled twice.
         return self._oracle.best(np.array(c, dtype=np.float64), warm)
 
+    @cached_property
+    def optimum(self) -> Vertex:
+        """The optimal plan for the model's own reward."""
+        return self.best(self.mdp.reward)
+
     def project(self, y: Floats) -> Floats:
         """(N,) the feasible point nearest to y, to a residual of 1e-9."""
         return self._projection(y)
@@ -113,7 +118,7 @@ class Polytope:
         It is not quite feasible, and takes time linear in the number of transitions: a place to start from.
         """
         policy = self._random_policy(rng)
-        step = chain(self.mdp, policy).T.tocsr()
+        step = chain(self.mdp, policy).T
         now = self.mdp.start.copy()
         total = np.zeros_like(now)
         for _ in range(WANDERING_STEPS):
