@@ -437,15 +437,14 @@ class Terminal:
 def test_on_a_terminal_there_is_a_progress_bar():
     answer = Terminal(*PLAN).end()
     assert answer.code == DONE
-    assert "planning" in answer.err
-    assert "objective" in answer.err
-    assert "planning" not in answer.out
+    assert re.search("(planning|verifying).*objective", answer.err)
+    assert "verifying" not in answer.out
     assert answer.out.startswith("map: 2 plans")
 
 
 def test_ctrl_c_ends_cleanly_with_the_best_so_far(here):
-    terminal = Terminal("plan", "nine-rooms:3", "--k", "24", "--method", "frank-wolfe", "--out", "plans.mw")
-    terminal.watch(until=r"\d/\d+  objective")  # the first iteration is under way
+    terminal = Terminal("plan", "rooms-100:0", "--k", "16", "--out", "plans.mw")
+    terminal.watch(until=r"planning.*%  objective")  # the first iteration is under way
     terminal.program.send_signal(signal.SIGINT)
     answer = terminal.end()
     assert answer.code in (NOT_CONVERGED, INTERRUPTED)

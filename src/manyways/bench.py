@@ -41,14 +41,16 @@ class Part:
     run: Callable[[list[int]], list[Row]]
 
 
-def best_time(work: Callable[[], Any], repetitions: int = 3) -> float:
-    """Seconds of the fastest of a few repetitions."""
-    times = []
-    for _ in range(repetitions):
-        began = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - began)
-    return min(times)
+def fastest(*works: Callable[[], Any], rounds: int = 3) -> list[float]:
+    """Seconds of the fastest of a few runs of each, taken in turns: what slows the machine down for a while slows
+    down all of them."""
+    times = np.empty((rounds, len(works)))
+    for row in times:
+        for i, work in enumerate(works):
+            began = time.perf_counter()
+            work()
+            row[i] = time.perf_counter() - began
+    return times.min(axis=0).tolist()
 
 
 def perturbed(mdp: MDP, visited: Floats, seed: int) -> Floats:
@@ -90,8 +92,9 @@ def against_the_paper(_: list[int]) -> list[Row]:
         for seed in range(3):
             mdp = make(seed)
             plan(mdp, k, 8.0)
-            lp = best_time(lambda mdp=mdp: cold_lp(mdp, mdp.reward))
-            ours = best_time(lambda mdp=mdp, k=k: plan(mdp, k, 8.0), 5)
+            lp, ours = fastest(
+                lambda mdp=mdp: cold_lp(mdp, mdp.reward), lambda mdp=mdp, k=k: plan(mdp, k, 8.0), rounds=7
+            )
             began = time.perf_counter()
             reached = literal_frank_wolfe(mdp, k, 8.0, 0)
             literal = time.perf_counter() - began
@@ -117,11 +120,12 @@ def against_others(sizes: list[int]) -> list[Row]:
         first = polytope.best(mdp.reward)
         discounted.best(mdp.reward)
         cost = perturbed(mdp, first.occupancy, 1)
-        cold = best_time(lambda p=polytope, c=mdp.reward: p.best(c), 5)
-        warm = best_time(lambda p=polytope, c=cost, v=first: p.best(c, v), 5)
-        lp = best_time(lambda m=mdp: cold_lp(m, m.reward), 3 if size < 50 else 1)
+        cold, warm = fastest(
+            lambda p=polytope, c=mdp.reward: p.best(c), lambda p=polytope, c=cost, v=first: p.best(c, v), rounds=7
+        )
+        (lp,) = fastest(lambda m=mdp: cold_lp(m, m.reward), rounds=3 if size < 50 else 1)
         row = {"model": mdp.name, "HiGHS cold / best cold": lp / cold, "HiGHS cold / best warm": lp / warm}
-        ours = best_time(lambda p=discounted, c=mdp.reward: p.best(c), 5)
+        (ours,) = fastest(lambda p=discounted, c=mdp.reward: p.best(c), rounds=7)
         for name, other in (("quantecon", _quantecon), ("mdpsolver", _mdpsolver)):
             seconds = other(mdp)
             row[f"{name} / best (discounted)"] = "not installed" if seconds is None else seconds / ours
@@ -139,11 +143,13 @@ def growth(sizes: list[int]) -> list[Row]:
     for size in sizes:
         mdp = tiled_rooms(size)
         polytope = Polytope(mdp)
-        repetitions = 3 if size <= 300 else 1
         first = polytope.best(mdp.reward)
-        cold = best_time(lambda p=polytope, c=mdp.reward: p.best(c), repetitions)
         cost = perturbed(mdp, first.occupancy, 1)
-        warm = best_time(lambda p=polytope, c=cost, v=first: p.best(c, v), repetitions)
+        cold, warm = fastest(
+            lambda p=polytope, c=mdp.reward: p.best(c),
+            lambda p=polytope, c=cost, v=first: p.best(c, v),
+            rounds=7 if size <= 100 else 3,
+        )
         row = {"model": mdp.name, "choices": mdp.n_choices, "cold s": cold, "warm s": warm}
         if rows:
             step = np.log(mdp.n_choices / rows[-1]["choices"])
@@ -157,8 +163,9 @@ def number_of_plans(_: list[int]) -> list[Row]:
     """(d) The cost of k."""
     mdp = nine_rooms(0)
     plan(mdp, 2, 8.0)
-    base = best_time(lambda: plan(mdp, 2, 8.0))
-    return [{"k": k, "time / time of k=2": best_time(lambda k=k: plan(mdp, k, 8.0)) / base} for k in (2, 4, 8, 16)]
+    counts = (2, 4, 8, 16)
+    times = fastest(*(lambda k=k: plan(mdp, k, 8.0) for k in counts))
+    return [{"k": k, "time / time of k=2": seconds / times[0]} for k, seconds in zip(counts, times, strict=True)]
 
 
 def start_up(_: list[int]) -> list[Row]:
@@ -167,12 +174,10 @@ def start_up(_: list[int]) -> list[Row]:
     rows = [
         {"what": "python -c pass", "s": _run("pass")},
         {"what": "import manyways", "s": _run("import manyways")},
-        {"what": "manyways --help", "s": best_time(lambda: _manyways("--help"))},
+        {"what": "manyways --help", "s": fastest(lambda: _manyways("--help"))[0]},
     ]
     with tempfile.TemporaryDirectory() as cache:
-        began = time.perf_counter()
-        _run(call, repetitions=1, NUMBA_CACHE_DIR=cache)
-        first = time.perf_counter() - began
+        first = _run(call, rounds=1, NUMBA_CACHE_DIR=cache)
         second = _run(call, NUMBA_CACHE_DIR=cache)
     rows += [{"what": "first plan, cold cache", "s": first}, {"what": "first plan, warm cache", "s": second}]
     return [*rows, {"what": "compiling costs", "s": first - second}]
@@ -183,13 +188,16 @@ def memory(sizes: list[int]) -> list[Row]:
     code = (
         "import resource, sys; from manyways.worlds import tiled_rooms; from manyways.polytope import Polytope\n"
         "m = tiled_rooms(int(sys.argv[1])); Polytope(m).best(m.reward)\n"
-        "print(m.n_choices, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        "from manyways.planning import memory_needed\n"
+        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "print(m.n_choices, peak, memory_needed(m, 4))"
     )
     rows = []
     for size in sizes:
         done = subprocess.run([sys.executable, "-c", code, str(size)], capture_output=True, text=True, check=True)
-        choices, kilobytes = map(int, done.stdout.split())
-        rows.append({"model": f"rooms {size} x {size}", "choices": choices, "peak MiB": kilobytes / 1024})
+        choices, kilobytes, needed = map(int, done.stdout.split())
+        row = {"model": f"rooms-{size}:0", "choices": choices, "peak of one best, MiB": kilobytes / 1024}
+        rows.append(row | {"estimate before planning k=4, MiB": needed / 2**20})
     return rows
 
 
@@ -222,6 +230,7 @@ def markdown(title: str, rows: list[Row]) -> str:
 def draw_growth(rows: list[Row], path: Path) -> None:
     """The growth as a log-log plot."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import NullFormatter
 
     figure = Figure(figsize=(6, 4.2), layout="constrained")
     panel = figure.subplots()
@@ -232,6 +241,7 @@ def draw_growth(rows: list[Row], path: Path) -> None:
     for power, style in ((1.0, ":"), (1.5, "--")):
         guide = [start * (n / choices[0]) ** power for n in choices]
         panel.loglog(choices, guide, style, color="grey", linewidth=1, label=f"choices^{power:g}")
+    panel.xaxis.set_minor_formatter(NullFormatter())
     panel.set_xlabel("choices (state-action pairs)")
     panel.set_ylabel("seconds")
     panel.set_title("One oracle call on tiled rooms")
@@ -245,9 +255,9 @@ def _shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _run(code: str, repetitions: int = 5, **variables: str) -> float:
+def _run(code: str, rounds: int = 5, **variables: str) -> float:
     command = [sys.executable, "-c", code]
-    return best_time(lambda: subprocess.run(command, check=True, env=os.environ | variables), repetitions)
+    return fastest(lambda: subprocess.run(command, check=True, env=os.environ | variables), rounds=rounds)[0]
 
 
 def _manyways(*arguments: str) -> None:
@@ -261,7 +271,7 @@ def _quantecon(mdp: MDP) -> float | None:
         return None
     model = DiscreteDP(mdp.reward, sparse.csr_matrix(mdp.transitions), 0.99, mdp.choice_state, mdp.actions)
     model.solve(method="policy_iteration")
-    return best_time(lambda: model.solve(method="policy_iteration"))
+    return fastest(lambda: model.solve(method="policy_iteration"))[0]
 
 
 def _mdpsolver(mdp: MDP) -> float | None:
@@ -277,7 +287,7 @@ def _mdpsolver(mdp: MDP) -> float | None:
     rewards = [[float(mdp.reward[x]) for x in own] for own in span]
     model = mdpsolver.model()
     model.mdp(discount=0.99, rewards=rewards, tranMatElementwise=None, tranMatProbs=weights, tranMatColumns=columns)
-    return best_time(lambda: model.solve(tolerance=1e-9))
+    return fastest(lambda: model.solve(tolerance=1e-9))[0]
 
 
 def _storm(mdp: MDP) -> float | None:
@@ -301,7 +311,7 @@ def _storm(mdp: MDP) -> float | None:
     )
     model = stormpy.storage.SparseMdp(parts)
     formula = stormpy.parse_properties('R{"r"}max=? [LRA]')[0]
-    return best_time(lambda: stormpy.model_checking(model, formula))
+    return fastest(lambda: stormpy.model_checking(model, formula))[0]
 
 
 def run(parts: list[str], sizes: list[int], folder: Path | None, show: Callable[[str], None]) -> dict[str, list[Row]]:

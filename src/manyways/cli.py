@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -239,7 +240,7 @@ def _summary(plans: PlanSet) -> dict[str, Any]:
         "optimal_reward": plans.optimal_reward,
         "diversity": plans.diversity,
         "distances": plans.distances.tolist(),
-        "gap": plans.gap,
+        "gap": plans.gap if isfinite(plans.gap) else None,
         "iterations": len(plans.trace),
         "seconds": plans.seconds,
         "verified": plans.certificate is not None and plans.certificate.ok,
@@ -303,12 +304,12 @@ def _progress_bar(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
-    columns = (
-        TextColumn("planning"),
-        BarColumn(),
-        TextColumn("{task.completed}/{task.total}  objective {task.fields[objective]:.4f}"),
-        TimeElapsedColumn(),
-    )
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"), TimeElapsedColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("planning", total=None, objective=float("nan"))
-        yield lambda now: bar.update(task, completed=now.done, total=now.total, objective=now.objective)
+        task = bar.add_task("reading", total=None, state="")
+
+        def show(now: Progress) -> None:
+            state = f"{now.done / max(now.total, 1):4.0%}  objective {now.objective:.4f}"
+            bar.update(task, description=now.doing, completed=now.done, total=now.total, state=state)
+
+        yield show

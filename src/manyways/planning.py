@@ -75,7 +75,10 @@ def plan(
         realised = [(deterministic(mdp, own), x) for own, x in zip(ascent.choices, ascent.point, strict=True)]
     best_first = np.argsort([-x @ mdp.reward for _, x in realised], kind="stable")
     policies, occupancies = (np.stack([realised[i][part] for i in best_first]) for part in (0, 1))
-    found = examine(polytope, objective, policies, occupancies)
+    reached = float(ascent.trace.objective[-1]) if len(ascent.trace) else float("nan")
+    found = examine(
+        polytope, objective, policies, occupancies, lambda done: watch.tell(done, int(k), reached, "verifying")
+    )
     plans = PlanSet(
         mdp=mdp,
         policies=policies,
@@ -102,9 +105,9 @@ def memory_needed(mdp: MDP, k: int) -> int:
     """Bytes that planning will take at its peak, the model not counted: measured, then rounded up.
 
     Per choice some twenty numbers in work and five per plan (occupancy, policy, gradient and copies), per state
-    and transition the oracle's rows, values and order.
+    and transition the oracle's rows, values and order, and the transitions once more with their states renumbered.
     """
-    return 8 * (mdp.n_choices * (20 + 5 * k) + mdp.n_states * (24 + 4 * k)) + 12 * mdp.transitions.nnz
+    return 8 * (mdp.n_choices * (20 + 5 * k) + mdp.n_states * (24 + 4 * k)) + 24 * mdp.transitions.nnz
 
 
 def _check_memory(mdp: MDP, k: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from math import inf, isfinite
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,8 @@ class PlanSet:
         distances: (k, k) pairwise Jensen-Shannon divergences of the behaviours, in nats.
         objective: eq. (main): mean reward + tradeoff x mean distance.
         optimal_reward: the highest reward per step that any policy has.
-        gap: the Frank-Wolfe gap of the set, an upper bound: 0 at a stationary point.
+        gap: the Frank-Wolfe gap of the set, an upper bound: 0 at a stationary point. Infinite if its computation
+            was interrupted.
         status: how the method ended.
         trace: how it got there.
         tradeoff, criterion, behaviour, method, seed: the settings.
@@ -149,7 +151,7 @@ class PlanSet:
             "result": {
                 "objective": self.objective,
                 "optimal_reward": self.optimal_reward,
-                "gap": self.gap,
+                "gap": self.gap if isfinite(self.gap) else None,
                 "status": self.status.name,
                 "seconds": self.seconds,
             },
@@ -193,7 +195,7 @@ def load(path: str | PathLike[str]) -> PlanSet:
             distances=_fitting(arrays, "distances", k, k),
             objective=check_number("objective", result["objective"]),
             optimal_reward=check_number("optimal_reward", result["optimal_reward"]),
-            gap=check_number("gap", result["gap"]),
+            gap=inf if result["gap"] is None else check_number("gap", result["gap"]),
             status=Status[result["status"]],
             trace=Trace(**{name: _fitting(arrays, f"trace/{name}", steps) for name in Trace.__dataclass_fields__}),
             tradeoff=check_number("tradeoff", settings["tradeoff"], 0),

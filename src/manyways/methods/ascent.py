@@ -41,6 +41,7 @@ class Progress:
     done: int
     total: int
     objective: float
+    doing: str = "planning"
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,9 @@ class Watch:
     def expired(self) -> bool:
         return self.time_limit_s is not None and self.elapsed() >= self.time_limit_s
 
-    def tell(self, done: int, total: int, objective: float) -> None:
+    def tell(self, done: int, total: int, objective: float, doing: str = "planning") -> None:
         if self.report is not None:
-            self.report(Progress(done, total, objective))
+            self.report(Progress(done, total, objective, doing))
 
 
 @dataclass(frozen=True, eq=False)

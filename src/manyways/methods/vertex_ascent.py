@@ -44,6 +44,8 @@ DIVERSITY_WEIGHTS = (0.01, 0.1, 1.0, 10.0, 100.0)
 MOST_UNUSED = 32
 RISE = 1e-10
 """A step counts if it raises the objective by more than this, relative to the objective's scale."""
+WORTH_A_ROUND = 1e-5
+"""Only a rise of more than this, on the same scale, has the other plans look again before the stage ends."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,7 @@ class _Log:
         self.rows: list[tuple[float, float, float, float, int]] = []
         self.calls = 0
         self.best = -np.inf
+        self.shown = 0
 
     def stop(self) -> bool:
         if self.status is None and self.watch.expired():
@@ -123,7 +126,9 @@ class _Log:
         self.calls += 1
         self.best = max(self.best, value)
         self.rows.append((value, max(rise, 0.0), float(rise > 0), self.watch.elapsed(), self.calls))
-        self.watch.tell(round(100 * (self.finished + share)), 100 * self.starts, self.best)
+        # How far a start has come can only be guessed, and a step that helps sets it back; the bar stays.
+        self.shown = max(self.shown, round(100 * (self.finished + share)))
+        self.watch.tell(self.shown, 100 * self.starts, self.best)
 
 
 class _Climb:
@@ -171,7 +176,7 @@ class _Climb:
                     apart[i, rest] = apart[rest, i] = distances
                     self.plans[i] = warm[i]
                     self.value = objective.combine(earned, apart)
-                    idle = 0
+                    idle = 0 if after > before + WORTH_A_ROUND * scale else idle + 1
                 else:
                     idle += 1
                 tried += 1
