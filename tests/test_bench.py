@@ -12,7 +12,9 @@ from manyways.polytope import Polytope
 
 def test_the_cold_linear_program_finds_what_best_finds():
     mdp = mw.tiled_rooms(12)
-    assert bench.cold_lp(mdp, mdp.reward) @ mdp.reward == pytest.approx(Polytope(mdp).optimum.value, rel=1e-5)  # HiGHS' own tolerance
+    assert bench.cold_lp(mdp, mdp.reward) @ mdp.reward == pytest.approx(
+        Polytope(mdp).optimum.value, rel=1e-5
+    )  # HiGHS' own tolerance
 
 
 def test_algorithm_2_with_cold_programs_ends_no_higher_than_the_default():

@@ -139,7 +139,9 @@ class Sweeps:
                 cuts += recut
                 self._pack(c, at, order)
                 cycle = self._round_trip(at, order, thorough)
-            sweeps, enough = (THOROUGH_SWEEPS, SETTLED * EVALUATED * span) if thorough else (MAX_SWEEPS, SETTLED * moved)
+            sweeps, enough = (
+                (THOROUGH_SWEEPS, SETTLED * EVALUATED * span) if thorough else (MAX_SWEEPS, SETTLED * moved)
+            )
             change, surplus = self._sweep(order, self._b, at.g, at.h, sweeps, enough)
             # Every pass proves bounds on the optimal gain; Newton's step must not leave them.
             step = min(max(surplus / cycle, lower - at.g), upper - at.g)
