@@ -21,7 +21,7 @@ TRACE = 1e-10
 """Less time than this in a place, and its overlap with other plans there does not count."""
 
 # Kernels allocate nothing and nobody calls them from C: without reference counts and wrappers they compile faster.
-_compiled = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)
+_compiled = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)  # pyright: ignore[reportCallIssue]
 
 
 @_compiled

@@ -51,7 +51,7 @@ def examine(
     objective: Objective,
     policies: Floats,
     x: Floats,
-    tell: Callable[[int], None] = lambda plans_done: None,
+    tell: Callable[[int], None] = lambda _: None,
 ) -> Findings:
     """Compute all of `Findings` for (k, N) policies and occupancies.
 

@@ -46,9 +46,8 @@ class RenumberedSweeps:
         found = self._inside.best(c[self._choices], self._brought_in(warm))
         occupancy = np.empty(len(c))
         occupancy[self._choices] = found.occupancy
-        assert found.choices is not None
         choices = np.empty(len(self._states), np.int64)
-        choices[self._states] = self._choices[found.choices]
+        choices[self._states] = self._choices[np.asarray(found.choices)]
         return _OutsideVertex(occupancy, found.value, found.bound, choices, found)
 
     def _brought_in(self, warm: Vertex | None) -> Vertex | None:
