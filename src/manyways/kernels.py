@@ -11,14 +11,39 @@ the policy's rows packed in that order: row i's transitions are begin[i]:begin[i
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 from numba import njit
+from numba.core import event
 
 PURE_LOOP = 1e-13
 """A choice that leaves its state with less probability than this is taken as staying for ever."""
 
 TRACE = 1e-10
 """Less time than this in a place, and its overlap with other plans there does not count."""
+
+
+class _Uncollected(event.Listener):
+    """Pauses the garbage collector while one of these kernels compiles: it would take a sixth of the time."""
+
+    depth, before = 0, True
+
+    def on_start(self, event):
+        if event.data["dispatcher"].py_func.__module__ == __name__:
+            if self.depth == 0:
+                self.before = gc.isenabled()
+                gc.disable()
+            self.depth += 1
+
+    def on_end(self, event):
+        if event.data["dispatcher"].py_func.__module__ == __name__:
+            self.depth -= 1
+            if self.depth == 0 and self.before:
+                gc.enable()
+
+
+event.register("numba:compile", _Uncollected())
 
 # Kernels allocate nothing and nobody calls them from C: without reference counts and wrappers they compile faster.
 _compiled = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, _nrt=False)  # pyright: ignore[reportCallIssue]
@@ -224,65 +249,60 @@ def contribution(mass, taken, reward, occupied, occupied_log, per_reward, per_di
 
 @_compiled
 def exchange_pass(
-    state, taken, first, indptr, indices, data, discount, reference, row_of, from_row, visits, total, worth,
-    reward, occupied, occupied_log, per_reward, per_divergence, value, rise, never_back, mass, moved,
+    state, taken, tried, first, indptr, indices, data, discount, reference, row_of, from_row, visits, worth,
+    reward, occupied, occupied_log, per_reward, per_divergence, value, rise, away, mass, moved,
 ):  # fmt: skip
-    """Try every other action in every visited state of one plan, and keep what raises its contribution.
+    """Exchange the action of every visited state of one plan for every other that is `tried` (N,), and keep what
+    raises its contribution from `value` by more than `rise`.
 
     Columns are the L states `state` that matter to the plan. Works in place on `taken` (L,), their choices, on
-    `visits` (L,), of sum `total`, and on `from_row` (R, L), the expected visits to each column from the R states that a tried
+    `visits` (L,), and on `from_row` (R, L), the expected visits to each column from the R states that a tried
     action can lead to, found by `row_of` (S,). The chain is cut at state `reference` (-1: not cut). `mass` and
-    `moved` (L,) are work space; for the rest see `contribution`. Returns the number of exchanges kept, the
-    contribution, whether the last one was a pure self-loop, after which the chain must be cut anew, and how many
-    choices, listed in `never_back`, were left untried because with them the reference is never met again.
+    `moved` (L,) are work space; for the rest see `contribution`. Returns the number of exchanges kept and the
+    contribution. Choices with which the reference would never be met again are marked in `away` (N,) instead.
     """
-    columns, kept, gone = len(state), 0, 0
+    columns, kept, total = len(state), 0, 0.0
+    for i in range(columns):
+        total += visits[i]
     for c in range(columns):
         s = state[c]
         if visits[c] <= worth * total:
             continue
         for x in range(first[s], first[s + 1]):
             before = taken[c]
-            if x == before:
+            if x == before or not tried[x]:
                 continue
-            loop = reference >= 0 and indptr[x + 1] - indptr[x] == 1 and indices[indptr[x]] == s
             for i in range(columns):
                 moved[i] = 0.0
-            for side in range(2):
-                row, sign = (before, -discount) if side else (x, discount)
+            row, sign = x, discount
+            for _ in range(2):
                 for t in range(indptr[row], indptr[row + 1]):
                     if indices[t] != reference:
-                        source = row_of[indices[t]]
+                        source, weight = row_of[indices[t]], sign * data[t]
                         for i in range(columns):
-                            moved[i] += sign * data[t] * from_row[source, i]
+                            moved[i] += weight * from_row[source, i]
+                row, sign = before, -discount
             returning = 1.0 - moved[c]
-            if returning <= 1e-9 and not loop:
-                if gone < len(never_back):
-                    never_back[gone] = x
-                    gone += 1
+            away[x] = returning <= 1e-9
+            if away[x]:
                 continue
             factor, after = visits[c] / returning, 0.0
             for i in range(columns):
-                mass[i] = 0.0 if loop else visits[i] + factor * moved[i]
+                mass[i] = visits[i] + factor * moved[i]
                 after += mass[i]
-            if loop:
-                mass[c] = after = 1.0
             for i in range(columns):
                 mass[i] /= after
             taken[c] = x
             now = contribution(mass, taken, reward, occupied, occupied_log, per_reward, per_divergence)
-            if not now > value + rise:
+            if now <= value + rise:
                 taken[c] = before
                 continue
             value, total = now, after
             kept += 1
-            if loop:
-                return kept, value, True, gone
             for i in range(columns):
                 visits[i] = mass[i] * after
             for r in range(len(from_row)):
                 share = from_row[r, c] / returning
-                if share != 0.0:
-                    for i in range(columns):
-                        from_row[r, i] += share * moved[i]
-    return kept, value, False, gone
+                for i in range(columns):
+                    from_row[r, i] += share * moved[i]
+    return kept, value

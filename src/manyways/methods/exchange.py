@@ -8,8 +8,8 @@ state, which is the occupancy but for scale. If the row of state s changes by d,
 
 so, with the rows of M at hand for all states that an action of a visited state can lead to, an exchange
 costs a few vector operations to evaluate and one rank-one update to make. Those rows are dense, hence the
-limit on the number of states. Exchanges for a pure self-loop, from which one never returns, are evaluated
-directly: all time is then spent there. A discounted chain needs no cut, and is otherwise the same.
+limit on the number of states. Exchanges after which one never returns, such as for a pure self-loop, are
+evaluated on their own when no others help any more. A discounted chain needs no cut, and is otherwise the same.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RISE = 1e-6
 """What counts as better, relative to the objective's scale."""
 MATTERS = 1e-6
 """States that no exchange would visit more often than this, per round trip, are left out of the evaluation."""
-MOST_PASSES = 50
+MOST_PASSES, MOST_AWAY = 50, 64
 
 
 def exchangeable(polytope: Polytope, objective: Objective, plans: list[Vertex]) -> bool:
@@ -71,6 +71,13 @@ class _Search:
     def __init__(self, polytope: Polytope, objective: Objective, plan: Vertex) -> None:
         self.polytope, self.objective = polytope, objective
         self.choice: Ints = np.array(plan.choices, dtype=np.int64)
+        mdp = polytope.mdp
+        matrix = mdp.transitions
+        self._arrays = (matrix.indptr, matrix.indices, matrix.data)
+        stays = np.zeros(mdp.n_choices, bool)
+        if polytope.criterion.discount == 1:
+            stays = (np.diff(matrix.indptr) == 1) & (matrix.indices[matrix.indptr[:-1]] == mdp.choice_state)
+        self._loops, self._tried = np.flatnonzero(stays), ~stays
         self._prepare(plan.occupancy)
 
     def improved(self, rows: list[Floats], i: int) -> Floats | None:
@@ -82,20 +89,18 @@ class _Search:
         rise = RISE * (abs(value) + objective.tradeoff)
         before = self.choice.copy()
         for _ in range(MOST_PASSES):
-            taken, never_back = self.choice[self._state], np.empty(64, np.int64)
-            kept, value, recut, gone = kernels.exchange_pass(
-                self._state, taken, mdp.first_choice, *self._arrays, self.polytope.criterion.discount, self._reference,
-                self._row_of, self._from_row, self._visits, self._visits.sum(), WORTH_TRYING, *compared, value, rise,
-                never_back, *np.empty((2, len(taken))),
+            taken, away = self.choice[self._state], np.zeros(mdp.n_choices, bool)
+            kept, value = kernels.exchange_pass(
+                self._state, taken, self._tried, mdp.first_choice, *self._arrays, self.polytope.criterion.discount,
+                self._reference, self._row_of, self._from_row, self._visits, WORTH_TRYING,
+                *compared, value, rise, away, *np.empty((2, len(taken))),
             )  # fmt: skip
             self.choice[self._state] = taken
-            if recut:
-                self._prepare(self.polytope.vertex_of(self.choice).occupancy)
-            elif not kept:
-                away = self._leading_away(rows, i, never_back[:gone], value + rise)
-                if away is None:
+            if not kept:
+                elsewhere = self._elsewhere(rows, i, np.flatnonzero(away), value + rise)
+                if elsewhere is None:
                     break
-                self.choice, value = away
+                self.choice, value = elsewhere
                 self._prepare(self.polytope.vertex_of(self.choice).occupancy)
         if (self.choice == before).all():
             return None
@@ -107,10 +112,10 @@ class _Search:
             return None
         return occupancy
 
-    def _leading_away(self, rows: list[Floats], i: int, choices: Ints, value: float) -> tuple[Ints, float] | None:
-        """The first of these exchanges that is worth more than `value`: they close loops that leave the reference
-        out, so each is evaluated on its own."""
-        for choice in choices:
+    def _elsewhere(self, rows: list[Floats], i: int, away: Ints, value: float) -> tuple[Ints, float] | None:
+        """An exchange worth more than `value` after which the reference is never met again, if there is one: the
+        best place to stand still, or one of those that close a loop elsewhere. Each is evaluated on its own."""
+        for choice in [*self._best_stand(rows, i), *away[:MOST_AWAY]]:
             attempt = self.choice.copy()
             attempt[self.polytope.mdp.choice_state[choice]] = choice
             reached = self.objective.block_value(rows, i, self.polytope.vertex_of(attempt).occupancy)
@@ -118,12 +123,22 @@ class _Search:
                 return attempt, reached
         return None
 
+    def _best_stand(self, rows: list[Floats], i: int) -> Ints:
+        """The pure self-loop in a visited state that contributes most, if there is any: all time is spent on it."""
+        mdp, k = self.polytope.mdp, len(rows)
+        visited = np.zeros(mdp.n_states, bool)
+        visited[self._state[self._visits > WORTH_TRYING * self._visits.sum()]] = True
+        loops = self._loops[visited[mdp.choice_state[self._loops]]]
+        met = np.stack([row[loops] for j, row in enumerate(rows) if j != i])
+        apart = np.log(2) + (xlogy(met, met) - (1 + met) * np.log1p(met)).sum(axis=0) / 2  # JSD, up to a constant
+        worth = mdp.reward[loops] / k + 2 * self.objective.tradeoff / (k * (k - 1)) * apart
+        return loops[np.argsort(-worth, kind="stable")[:1]]
+
     def _prepare(self, occupancy: Floats) -> None:
         """Where to cut, which states matter, expected visits, and the rows of M that the exchanges need."""
         mdp, discount = self.polytope.mdp, self.polytope.criterion.discount
         n = mdp.n_states
         matrix = mdp.transitions
-        self._arrays = (matrix.indptr, matrix.indices, matrix.data)
         by_state = occupancy[self.choice]
         p = matrix[self.choice]
         self._reference = reference = int(np.argmax(by_state)) if discount == 1 else -1
