@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from manyways.planset import Certificate, PlanSet, load
     from manyways.polytope import Average, Discounted, Polytope
     from manyways.structure import end_components, reachable_from_start
+    from manyways.studies import Results, Sweep, paper, sweep
     from manyways.verification import verify
     from manyways.worlds import four_rooms, grid_world, nine_rooms, room_world, tiled_rooms
 
@@ -59,6 +60,7 @@ _HOME = {
     "planset": ("Certificate", "PlanSet", "load"),
     "polytope": ("Average", "Discounted", "Polytope"),
     "structure": ("end_components", "reachable_from_start"),
+    "studies": ("Results", "Sweep", "paper", "sweep"),
     "verification": ("verify",),
     "worlds": ("four_rooms", "grid_world", "nine_rooms", "room_world", "tiled_rooms"),
 }
@@ -83,22 +85,26 @@ __all__ = [
     "Polytope",
     "Progress",
     "ProjectedGradient",
+    "Results",
     "SettingError",
     "SolverError",
     "SourceError",
     "StateActions",
     "States",
     "Status",
+    "Sweep",
     "VertexAscent",
     "end_components",
     "four_rooms",
     "grid_world",
     "load",
     "nine_rooms",
+    "paper",
     "plan",
     "reachable_from_start",
     "read",
     "room_world",
+    "sweep",
     "tiled_rooms",
     "verify",
 ]

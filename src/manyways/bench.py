@@ -177,9 +177,11 @@ def start_up(_: list[int]) -> list[Row]:
         {"what": "import manyways", "s": _run("import manyways")},
         {"what": "manyways --help", "s": fastest(lambda: _manyways("--help"))[0]},
     ]
-    with tempfile.TemporaryDirectory() as cache:
-        first = _run(call, rounds=1, NUMBA_CACHE_DIR=cache)
-        second = _run(call, NUMBA_CACHE_DIR=cache)
+    first = second = np.inf
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as cache:
+            first = min(first, _run(call, rounds=1, NUMBA_CACHE_DIR=cache))
+            second = min(second, _run(call, rounds=2, NUMBA_CACHE_DIR=cache))
     rows += [{"what": "first plan, cold cache", "s": first}, {"what": "first plan, warm cache", "s": second}]
     return [*rows, {"what": "compiling costs", "s": first - second}]
 

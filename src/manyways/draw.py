@@ -17,9 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from manyways.arrays import Floats
-from manyways.errors import OutputError
+from manyways.errors import OutputError, SettingError
 from manyways.formats.archive import check_writable, write_whole
-from manyways.layout import Grid
 from manyways.mdp import MDP
 from manyways.occupancy import state_occupancy
 
@@ -43,7 +42,7 @@ def occupancy_maps(mdp: MDP, occupancies: Floats, titles: Sequence[str], heading
         if mdp.layout is None:
             _bars(panel, mdp, values)
         else:
-            _map(panel, mdp, mdp.layout, values)
+            world_map(panel, mdp, values)
     for panel in panels[k:]:
         panel.set_visible(False)
     if mdp.layout is not None:
@@ -71,7 +70,11 @@ def save_picture(figure: Figure, path: Path) -> None:
     write_whole(path, content.getvalue())
 
 
-def _map(panel: Axes, mdp: MDP, layout: Grid, by_state: Floats) -> None:
+def world_map(panel: Axes, mdp: MDP, by_state: Floats) -> None:
+    """One panel: the world of a model with a layout, and (S,) time spent in it."""
+    layout = mdp.layout
+    if layout is None:
+        raise SettingError(f"{mdp.name} has no layout to draw")
     time = layout.image(by_state)
     # The square root lets a path that is walked once a round show beside a cell stayed in.
     picture = BLUES(PowerNorm(0.5, vmin=0.0, vmax=max(time.max(), 1e-12))(time))[..., :3]

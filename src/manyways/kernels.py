@@ -20,6 +20,7 @@ from numba.core import event
 PURE_LOOP = 1e-13
 """A choice that leaves its state with less probability than this is taken as staying for ever."""
 
+LOG_2 = 0.6931471805599453
 TRACE = 1e-10
 """Less time than this in a place, and its overlap with other plans there does not count."""
 
@@ -224,30 +225,6 @@ def push(begin, target, weight, inverse, waiting, visits, sweeps, crumb, enough)
 
 
 @_compiled
-def contribution(mass, taken, reward, occupied, occupied_log, per_reward, per_divergence):
-    """What a plan adds to the objective: per_reward <r, p> + per_divergence sum_j JSD(p || other j).
-
-    Its time `mass` (L,) is spent on the choices `taken` (L,); `occupied` (k - 1, N) are the other plans' occupancies
-    q and `occupied_log` q ln q. Where only one has time, JSD is 1/2 ln 2 per unit; what is computed is the
-    overlap's difference from that.
-    """
-    earned, spread = 0.0, 0.0
-    for i in range(len(mass)):
-        p = mass[i]
-        if p > TRACE:
-            x = taken[i]
-            earned += p * reward[x]
-            own = 0.0
-            for j in range(len(occupied)):
-                q = occupied[j, x]
-                if q > TRACE:
-                    if own == 0.0:
-                        own = p * np.log(p)
-                    spread += own + occupied_log[j, x] - (p + q) * np.log(p + q)
-    return per_reward * earned + per_divergence * (0.5 * spread + len(occupied) * np.log(2.0))
-
-
-@_compiled
 def exchange_pass(
     state, taken, tried, first, indptr, indices, data, discount, reference, row_of, from_row, visits, worth,
     reward, occupied, occupied_log, per_reward, per_divergence, value, rise, away, mass, moved,
@@ -258,8 +235,12 @@ def exchange_pass(
     Columns are the L states `state` that matter to the plan. Works in place on `taken` (L,), their choices, on
     `visits` (L,), and on `from_row` (R, L), the expected visits to each column from the R states that a tried
     action can lead to, found by `row_of` (S,). The chain is cut at state `reference` (-1: not cut). `mass` and
-    `moved` (L,) are work space; for the rest see `contribution`. Returns the number of exchanges kept and the
-    contribution. Choices with which the reference would never be met again are marked in `away` (N,) instead.
+    `moved` (L,) are work space. Returns the number of exchanges kept and the contribution. Choices with which the
+    reference would never be met again are marked in `away` (N,) instead.
+
+    The contribution of a plan p is per_reward <r, p> + per_divergence sum_j JSD(p || q_j), with `occupied`
+    (k - 1, N) the other plans' occupancies and `occupied_log` q ln q. Where only one has time, JSD is 1/2 ln 2 per
+    unit; what is computed is the overlap's difference from that.
     """
     columns, kept, total = len(state), 0, 0.0
     for i in range(columns):
@@ -293,7 +274,17 @@ def exchange_pass(
             for i in range(columns):
                 mass[i] /= after
             taken[c] = x
-            now = contribution(mass, taken, reward, occupied, occupied_log, per_reward, per_divergence)
+            earned, spread = 0.0, 0.0
+            for i in range(columns):
+                p = mass[i]
+                if p > TRACE:
+                    y = taken[i]
+                    earned += p * reward[y]
+                    for j in range(len(occupied)):
+                        q = occupied[j, y]
+                        if q > TRACE:
+                            spread += p * np.log(p / (p + q)) + occupied_log[j, y] - q * np.log(p + q)
+            now = per_reward * earned + per_divergence * (0.5 * spread + len(occupied) * LOG_2)
             if now <= value + rise:
                 taken[c] = before
                 continue

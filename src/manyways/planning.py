@@ -96,7 +96,7 @@ def plan(
         method=method,
         seed=int(seed),
         seconds=watch.elapsed(),
-        versions=_versions(),
+        versions=library_versions(),
     )
     return plans.with_certificate(compare(plans, found))
 
@@ -129,5 +129,6 @@ def _check_kind(what: str, value: object, verb: str, example: str) -> None:
 
 
 @cache
-def _versions() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
+    """The versions that a result depends on."""
     return {"python": platform.python_version()} | {name: version(name) for name in ("manyways", "numpy", "scipy")}

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import SuperLU, splu
 from scipy.special import xlogy
 
 from manyways import kernels
@@ -105,7 +105,7 @@ class _Search:
         if (self.choice == before).all():
             return None
         # The passes only kept the occupancy up to date; what is handed out is computed, and judged, afresh.
-        occupancy = self.polytope.vertex_of(self.choice).occupancy
+        occupancy = self._occupancy()
         if objective.block_value(rows, i, occupancy) <= objective.block_value(rows, i, rows[i]) + rise / 2:
             self.choice = before
             self._prepare(rows[i])
@@ -115,7 +115,7 @@ class _Search:
     def _elsewhere(self, rows: list[Floats], i: int, away: Ints, value: float) -> tuple[Ints, float] | None:
         """An exchange worth more than `value` after which the reference is never met again, if there is one: the
         best place to stand still, or one of those that close a loop elsewhere. Each is evaluated on its own."""
-        for choice in [*self._best_stand(rows, i), *away[:MOST_AWAY]]:
+        for choice in [*self._best_stand(rows, i, value), *away[:MOST_AWAY]]:
             attempt = self.choice.copy()
             attempt[self.polytope.mdp.choice_state[choice]] = choice
             reached = self.objective.block_value(rows, i, self.polytope.vertex_of(attempt).occupancy)
@@ -123,16 +123,18 @@ class _Search:
                 return attempt, reached
         return None
 
-    def _best_stand(self, rows: list[Floats], i: int) -> Ints:
-        """The pure self-loop in a visited state that contributes most, if there is any: all time is spent on it."""
+    def _best_stand(self, rows: list[Floats], i: int, value: float) -> Ints:
+        """The pure self-loop in a visited state that contributes most, if more than `value`: all time is spent there,
+        so that its divergence from each other plan has a closed form."""
         mdp, k = self.polytope.mdp, len(rows)
         visited = np.zeros(mdp.n_states, bool)
         visited[self._state[self._visits > WORTH_TRYING * self._visits.sum()]] = True
         loops = self._loops[visited[mdp.choice_state[self._loops]]]
         met = np.stack([row[loops] for j, row in enumerate(rows) if j != i])
-        apart = np.log(2) + (xlogy(met, met) - (1 + met) * np.log1p(met)).sum(axis=0) / 2  # JSD, up to a constant
+        apart = (np.log(2) + (xlogy(met, met) - (1 + met) * np.log1p(met)) / 2).sum(axis=0)
         worth = mdp.reward[loops] / k + 2 * self.objective.tradeoff / (k * (k - 1)) * apart
-        return loops[np.argsort(-worth, kind="stable")[:1]]
+        best = np.argsort(-worth, kind="stable")[:1]
+        return loops[best[worth[best] > value]]
 
     def _prepare(self, occupancy: Floats) -> None:
         """Where to cut, which states matter, expected visits, and the rows of M that the exchanges need."""
@@ -140,10 +142,7 @@ class _Search:
         n = mdp.n_states
         matrix = mdp.transitions
         by_state = occupancy[self.choice]
-        p = matrix[self.choice]
         self._reference = reference = int(np.argmax(by_state)) if discount == 1 else -1
-        weight = np.where(p.indices == reference, 0.0, discount * p.data)
-        cut = sparse.csr_array((weight, p.indices, p.indptr), shape=p.shape)
         tried = (by_state > WORTH_TRYING / 10)[mdp.choice_state]
         needed = np.zeros(n, bool)
         needed[matrix.indices[np.repeat(tried, np.diff(matrix.indptr))]] = True
@@ -152,8 +151,24 @@ class _Search:
         self._row_of[needed] = np.arange(len(needed))
         unit = np.zeros((n, len(needed)))
         unit[needed, np.arange(len(needed))] = 1.0
-        from_row = splu((sparse.eye_array(n, format="csr") - cut).T.tocsc()).solve(unit).T
+        from_row = self._factors().solve(unit).T
         matters = (from_row.max(axis=0) > MATTERS) | (by_state > MATTERS)
         self._state = np.flatnonzero(matters)
         self._from_row = np.ascontiguousarray(from_row[:, self._state])
         self._visits = by_state[self._state] / (by_state[reference] if discount == 1 else 1.0)
+
+    def _factors(self) -> SuperLU:
+        """Of (I - P)', the chain cut at the reference."""
+        p, discount = self.polytope.mdp.transitions[self.choice], self.polytope.criterion.discount
+        weight = np.where(p.indices == self._reference, 0.0, discount * p.data)
+        cut = sparse.csr_array((weight, p.indices, p.indptr), shape=p.shape)
+        return splu((sparse.eye_array(p.shape[0], format="csr") - cut).T.tocsc())
+
+    def _occupancy(self) -> Floats:
+        """(N,) of the plan as it is; exchanges that were kept still lead back to the reference."""
+        mdp = self.polytope.mdp
+        entered = mdp.start if self._reference < 0 else (np.arange(mdp.n_states) == self._reference).astype(float)
+        visits = np.maximum(self._factors().solve(entered), 0.0)
+        occupancy = np.zeros(mdp.n_choices)
+        occupancy[self.choice] = visits / visits.sum()
+        return occupancy

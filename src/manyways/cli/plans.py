@@ -1,10 +1,7 @@
-"""The command line. Exit codes: 0 done, 2 bad input or use, 3 ran but did not converge (or, for
-`verify`, a check failed)."""
+"""The commands about plans: plan, show, verify; and bench."""
 
 from __future__ import annotations
 
-import json
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,23 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from manyways.cli.common import NOT_CONVERGED, Json, app, console, print_json
+
 if TYPE_CHECKING:
     from rich.table import Table
 
     from manyways.methods import Method, Progress
     from manyways.planset import Certificate, PlanSet
-
-BAD_INPUT, NOT_CONVERGED, INTERRUPTED = 2, 3, 130
-
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help: half the time, and no brackets taken for markup
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Many good ways through a Markov decision process: k plans, all near-optimal, really different.",
-    epilog="Try: manyways plan nine-rooms:7 --k 6 --tradeoff 8 --picture plans.png",
-)
 
 
 class MethodName(StrEnum):
@@ -46,7 +33,6 @@ class BehaviourName(StrEnum):
     LABELS = "labels"
 
 
-Json = Annotated[bool, typer.Option("--json", help="Answer with one JSON object on standard output.")]
 Picture = Annotated[Path | None, typer.Option(help="Write the plans' occupancy maps here (.png, .svg, .pdf).")]
 PlanFile = Annotated[Path, typer.Argument(metavar="PLANS", help="A file that 'manyways plan --out' wrote.")]
 
@@ -128,7 +114,7 @@ def verify(plans_file: PlanFile, as_json: Json = False) -> None:
     plans = load(plans_file)
     certificate = recompute(plans.mdp, plans)
     if as_json:
-        _print_json(
+        print_json(
             {
                 "ok": certificate.ok,
                 "checks": [
@@ -143,7 +129,7 @@ def verify(plans_file: PlanFile, as_json: Json = False) -> None:
             }
         )
     else:
-        _console().print(_certificate_table(certificate))
+        console().print(_certificate_table(certificate))
     if not certificate.ok:
         raise typer.Exit(NOT_CONVERGED)
 
@@ -173,24 +159,7 @@ def bench(
         chosen, [int(size) for size in sizes.split(",")], out, print if not as_json else lambda _: None
     )
     if as_json:
-        _print_json(results)
-
-
-def main() -> None:
-    """The `manyways` command."""
-    from manyways.errors import ManywaysError
-
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `manyways show plans.mw | head` ends quietly, as others do
-    try:
-        app()
-    except ManywaysError as error:
-        print(f"manyways: {error}", file=sys.stderr)
-        sys.exit(BAD_INPUT)
-    except SystemExit as end:
-        if end.code == INTERRUPTED:  # the library behind `app` has swallowed the interrupt itself
-            print("manyways: interrupted", file=sys.stderr)
-        raise
+        print_json(results)
 
 
 def _method(name: MethodName, starts: int | None, workers: int) -> Method:
@@ -203,21 +172,21 @@ def _method(name: MethodName, starts: int | None, workers: int) -> Method:
 
 def _answer(plans: PlanSet, written: dict[str, Path | None], as_json: bool) -> None:
     if as_json:
-        _print_json(_summary(plans) | {"written": {what: str(path) for what, path in written.items() if path}})
+        print_json(_summary(plans) | {"written": {what: str(path) for what, path in written.items() if path}})
         return
-    console = _console()
-    console.print(_plans_table(plans))
-    console.print(
+    screen = console()
+    screen.print(_plans_table(plans))
+    screen.print(
         f"objective {plans.objective:.4f} = mean reward {plans.rewards.mean():.4f} + {plans.tradeoff:g} x diversity {plans.diversity:.4f}; "
         f"optimal reward {plans.optimal_reward:.4f}; {plans.status}, {plans.seconds:.2f} s"
     )
     for i, j in plans.near_duplicates:
-        console.print(f"plans {i + 1} and {j + 1} are nearly the same")
+        screen.print(f"plans {i + 1} and {j + 1} are nearly the same")
     if plans.certificate is not None and not plans.certificate.ok:
-        console.print(f"not verified: {plans.certificate}", style="bold red")
+        screen.print(f"not verified: {plans.certificate}", style="bold red")
     for what, path in written.items():
         if path:
-            console.print(f"{what} written to {path}", soft_wrap=True)
+            screen.print(f"{what} written to {path}", soft_wrap=True)
 
 
 def _summary(plans: PlanSet) -> dict[str, Any]:
@@ -282,16 +251,6 @@ def _certificate_table(certificate: Certificate) -> Table:
     for check in certificate.checks:
         table.add_row(check.name, f"{check.error:.1e}", f"{check.tolerance:.0e}", "ok" if check.ok else "FAILED")
     return table
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    return Console(highlight=False, markup=False)  # names of models and files are shown as they are
-
-
-def _print_json(answer: dict[str, Any]) -> None:
-    print(json.dumps(answer, indent=1, default=float))
 
 
 @contextmanager

@@ -1,0 +1,173 @@
+"""The commands that run many plans: paper and sweep."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from manyways.cli.common import NOT_CONVERGED, Json, app, console, print_json
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Workers = Annotated[int | None, typer.Option(help="Processes; by default one per core. Rows do not depend on it.")]
+Cluster = Annotated[str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://host:8786.")]
+
+
+@app.command(epilog="Examples: manyways paper all  |  manyways paper tradeoff --values 0:16:2 --trials 3 --out quick")
+def paper(
+    study: Annotated[
+        str,
+        typer.Argument(
+            help="Of: worlds, methods, tradeoff, tradeoff-maps, set-size, set-size-maps, transition, theory, all."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for rows, figures and paper.html; taken up where it was.")] = Path(
+        "paper"
+    ),
+    trials: Annotated[int | None, typer.Option(help="Worlds per point; by default as many as in the paper.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the first world.")] = 0,
+    method: Annotated[
+        list[str] | None, typer.Option(help="Methods to compare; by default frank-wolfe and vertex-ascent.")
+    ] = None,
+    values: Annotated[
+        str | None, typer.Option(help="Values along the study's axis: 0:16:2 or 0,2,8. By default its own.")
+    ] = None,
+    slow: Annotated[bool, typer.Option(help="Include the paper's inexact projection: minutes per trial.")] = False,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    as_json: Json = False,
+) -> None:
+    """Run the paper's experiments again, and hold its claims against them."""
+    from manyways.studies import STUDIES
+    from manyways.studies import paper as run_studies
+
+    with _study_bar(quiet=as_json) as tell:
+        found = run_studies(
+            study,
+            out=out,
+            trials=trials,
+            seed=seed,
+            methods=method or ("frank-wolfe", "vertex-ascent"),
+            values=None if values is None else _numbers(values),
+            slow=slow,
+            workers=workers,
+            cluster=cluster,
+            progress=tell,
+        )
+    verdicts = [(name, verdict) for name, results in found.items() for verdict in STUDIES[name].claims(results)]
+    failed = {name: len(results.failed) for name, results in found.items() if results.failed}
+    if as_json:
+        claims = [{"study": name, **vars(verdict)} for name, verdict in verdicts]
+        rows = {name: len(results.rows) for name, results in found.items()}
+        print_json({"rows": rows, "failed": failed, "claims": claims, "page": str(out / "paper.html")})
+    else:
+        console().print(_claims_table(verdicts))
+        print(f"Look at {out / 'paper.html'}.")
+    if failed:
+        print(f"manyways: {sum(failed.values())} trials failed; their rows say why", file=sys.stderr)
+        raise typer.Exit(NOT_CONVERGED)
+
+
+@app.command(epilog="Example: manyways sweep nine-rooms:7 --tradeoff 0:16:1 --k 2:8 --seeds 10 --out sweep")
+def sweep(
+    source: Annotated[str, typer.Argument(help="A model, as for 'manyways plan'.")],
+    tradeoff: Annotated[str, typer.Option(help="Tradeoffs to try: 0:16:1 or 0,2,8.")],
+    k: Annotated[str, typer.Option(help="Set sizes to try: 2:8 or 2,4.")] = "4",
+    seeds: Annotated[int, typer.Option(help="Seeds at each, from 0 on.")] = 5,
+    method: Annotated[str, typer.Option(help="How to search.")] = "vertex-ascent",
+    out: Annotated[Path, typer.Option(help="Folder for rows and the curve; taken up where it was.")] = Path("sweep"),
+    workers: Workers = None,
+    cluster: Cluster = None,
+    as_json: Json = False,
+) -> None:
+    """Plan over a grid of settings: what does diversity cost, and where is the knee?"""
+    from manyways.studies import sweep as run_sweep
+
+    with _study_bar(quiet=as_json) as tell:
+        found = run_sweep(
+            source,
+            tradeoff=_numbers(tradeoff),
+            k=[int(value) if value == int(value) else value for value in _numbers(k)],
+            seeds=seeds,
+            method=method,
+            out=out,
+            workers=workers,
+            cluster=cluster,
+            progress=None if tell is None else lambda done, total: tell("sweep", done, total),
+        )
+    if as_json:
+        knees = [vars(knee) for knee in found.knees()]
+        print_json({"rows": found.rows, "knees": knees, "curve": str(out / "sweep.png")})
+    else:
+        for knee in found.knees():
+            print(
+                f"k = {knee.k}: knee at tradeoff {knee.tradeoff:g}, reward {knee.reward:.4f}, diversity {knee.diversity:.4f}"
+            )
+        print(f"{len(found.rows)} rows; look at {out / 'sweep.png'}.")
+    if found.failed:
+        print(f"manyways: {len(found.failed)} trials failed, first: {found.failed[0]['error']}", file=sys.stderr)
+        raise typer.Exit(NOT_CONVERGED)
+
+
+@contextmanager
+def _study_bar(*, quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """Rows done of a study, with rate and time left; nothing if standard error is no terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description:14}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True)) as bar:
+        tasks: dict[str, Any] = {}
+
+        def tell(study: str, done: int, total: int) -> None:
+            if study not in tasks:
+                tasks[study] = bar.add_task(study, total=total, completed=done, rate="")
+            speed = bar.tasks[tasks[study]].speed
+            bar.update(tasks[study], completed=done, total=total, rate=f"{speed:.1f}/s" if speed else "")
+
+        yield tell
+
+
+def _claims_table(verdicts: list[tuple[str, Any]]) -> Table:
+    from rich.table import Table
+
+    table = Table(title="The paper's claims")
+    for column in ("study", "claim", "method", "paper", "here", "verdict"):
+        table.add_column(column)
+    words = {True: "holds", False: "does not hold", None: "cannot tell"}
+    for study, v in verdicts:
+        table.add_row(study, v.claim, v.method, v.paper, v.here, words[v.holds])
+    return table
+
+
+def _numbers(text: str) -> list[float]:
+    """'0:16:2' (ends included, step 1 if left out) or '0,2,8'."""
+    from manyways.errors import SettingError
+
+    try:
+        if ":" not in text:
+            return [float(part) for part in text.split(",")]
+        first, last, *rest = (float(part) for part in text.split(":"))
+        step = rest[0] if rest else 1.0
+        count = round((last - first) / step + 1e-9) + 1
+        if len(rest) > 1 or step <= 0 or not 1 <= count <= 10_000:
+            raise ValueError
+        return [round(first + i * step, 12) for i in range(count) if first + i * step <= last + 1e-9]
+    except (ValueError, OverflowError):
+        raise SettingError(f"expected numbers such as 0:16:2 (from, to, step) or 0,2,8, found {text!r}") from None

@@ -1,0 +1,93 @@
+"""The rows of a study: as a table, as a file, by groups."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from manyways.errors import SettingError
+from manyways.formats.archive import write_whole
+from manyways.studies.trial import Row
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a study found.
+
+    Attributes:
+        study: its name.
+        rows: one per trial, settings and results; a trial that failed has an `error`.
+    """
+
+    study: str
+    rows: list[Row]
+
+    @property
+    def good(self) -> list[Row]:
+        return [row for row in self.rows if row["error"] is None]
+
+    @property
+    def failed(self) -> list[Row]:
+        return [row for row in self.rows if row["error"] is not None]
+
+    def methods(self) -> list[str]:
+        return list(dict.fromkeys(row["method"] for row in self.good))
+
+    def series(self, axis: str, column: str, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Along `axis`: its values, and the mean and standard deviation of `column` over the trials at each."""
+        groups: dict[float, list[float]] = {}
+        for row in self.good:
+            if row["method"] == method and row[column] is not None:
+                groups.setdefault(row[axis], []).append(row[column])
+        values = sorted(groups)
+        return (
+            np.array(values, dtype=float),
+            np.array([np.mean(groups[value]) for value in values]),
+            np.array([np.std(groups[value]) for value in values]),
+        )
+
+    def mean(self, column: str, **where: Any) -> float:
+        """The mean of a column over the rows with these settings; NaN if there are none."""
+        return float(np.mean(found)) if (found := list(self._select(column, where))) else float("nan")
+
+    def _select(self, column: str, where: dict[str, Any]) -> Iterator[float]:
+        for row in self.good:
+            if row[column] is not None and all(row[name] == value for name, value in where.items()):
+                yield row[column]
+
+    def frame(self) -> pandas.DataFrame:
+        """The rows as a pandas DataFrame."""
+        try:
+            import pandas
+        except ImportError:
+            raise SettingError("data frames need pandas: pip install 'manyways[data]'") from None
+        return pandas.DataFrame(self.rows)
+
+    def write_csv(self, path: Path) -> None:
+        """The rows as CSV; where a row holds sequences (one entry per iteration), one line per entry."""
+        lines = [line for row in self.rows for line in _lines(row)]
+        columns = list(dict.fromkeys(name for line in lines for name in line))
+        text = io.StringIO()
+        writer = csv.DictWriter(text, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
+        write_whole(path, text.getvalue().encode())
+
+
+def _lines(row: Row) -> list[Row]:
+    lengths = {len(value) for value in row.values() if isinstance(value, list)}
+    if not lengths:
+        return [row]
+    return [
+        {"iteration": i} | {name: value[i] if isinstance(value, list) else value for name, value in row.items()}
+        for i in range(max(lengths))
+    ]
