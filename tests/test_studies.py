@@ -17,9 +17,9 @@ import pytest
 import manyways as mw
 from manyways.errors import OutputError, SettingError
 from manyways.formats.maps import world_from_rows
-from manyways.studies import STUDIES, claims
+from manyways.studies import claims
 from manyways.studies.engine import run_trials
-from manyways.studies.experiments import Settings
+from manyways.studies.experiments import STUDIES, Settings
 from manyways.studies.results import Results
 from manyways.studies.routes import routes
 from manyways.studies.store import FILE, Store
@@ -103,9 +103,8 @@ def cluster(tmp_path_factory):
         _wait_for(lambda: address_file.read_text().strip().endswith("}"))
         yield json.loads(address_file.read_text())["address"]
     finally:
-        for program in reversed(started):
-            program.terminate()
         for program in started:
+            program.kill()
             program.wait(timeout=30)
 
 
@@ -160,7 +159,8 @@ def test_killed_three_times_and_taken_up_again(undisturbed, tmp_path):
     before: dict[str, str] = {}
     for number in range(3):
         program = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        _wait_for(lambda known=len(before), p=program: len(kept_rows(tmp_path)) > known or p.poll() is not None)
+        while len(kept_rows(tmp_path)) <= len(before) and program.poll() is None:
+            time.sleep(0.02)
         time.sleep(rng.uniform(0.0, 0.3))
         program.send_signal(signal.SIGKILL)
         program.wait(timeout=30)

@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from manyways.planset import Certificate, PlanSet, load
     from manyways.polytope import Average, Discounted, Polytope
     from manyways.structure import end_components, reachable_from_start
-    from manyways.studies import Results, Sweep, paper, sweep
+    from manyways.studies.experiments import paper
+    from manyways.studies.results import Results
+    from manyways.studies.sweeping import Sweep, sweep
     from manyways.verification import verify
     from manyways.worlds import four_rooms, grid_world, nine_rooms, room_world, tiled_rooms
 
@@ -60,7 +62,9 @@ _HOME = {
     "planset": ("Certificate", "PlanSet", "load"),
     "polytope": ("Average", "Discounted", "Polytope"),
     "structure": ("end_components", "reachable_from_start"),
-    "studies": ("Results", "Sweep", "paper", "sweep"),
+    "studies.experiments": ("paper",),
+    "studies.results": ("Results",),
+    "studies.sweeping": ("Sweep", "sweep"),
     "verification": ("verify",),
     "worlds": ("four_rooms", "grid_world", "nine_rooms", "room_world", "tiled_rooms"),
 }

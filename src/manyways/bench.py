@@ -177,8 +177,8 @@ def start_up(_: list[int]) -> list[Row]:
         {"what": "import manyways", "s": _run("import manyways")},
         {"what": "manyways --help", "s": fastest(lambda: _manyways("--help"))[0]},
     ]
-    first = second = np.inf
-    for _ in range(3):
+    first = second = float("inf")
+    for _round in range(3):
         with tempfile.TemporaryDirectory() as cache:
             first = min(first, _run(call, rounds=1, NUMBA_CACHE_DIR=cache))
             second = min(second, _run(call, rounds=2, NUMBA_CACHE_DIR=cache))
@@ -204,6 +204,18 @@ def memory(sizes: list[int]) -> list[Row]:
     return rows
 
 
+def studies(_: list[int]) -> list[Row]:
+    """(g) The paper's tradeoff study with one worker and with two, each a command of its own."""
+
+    def timed(workers: int) -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            command = ("paper", "tradeoff", "--workers", str(workers), "--out", folder)
+            return fastest(lambda: _manyways(*command), rounds=1)[0]
+
+    one, two = timed(1), timed(2)
+    return [{"study": "tradeoff", "one worker, s": one, "two workers, s": two, "two / one": two / one}]
+
+
 PARTS = {
     "paper": Part("The default call against the paper's algorithm with cold LPs", against_the_paper),
     "others": Part("One `best` against other solvers", against_others),
@@ -211,6 +223,7 @@ PARTS = {
     "plans": Part("The cost of k", number_of_plans),
     "start": Part("Start-up", start_up),
     "memory": Part("Peak memory of one `best`", memory),
+    "studies": Part("Workers on the paper's tradeoff study", studies),
 }
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from manyways.cli.common import NOT_CONVERGED, Json, app, console, print_json
+from manyways.cli.common import INTERRUPTED, NOT_CONVERGED, Json, app, print_json
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from manyways.studies.claims import Verdict
 
 Workers = Annotated[int | None, typer.Option(help="Processes; by default one per core. Rows do not depend on it.")]
 Cluster = Annotated[str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://host:8786.")]
@@ -44,10 +44,10 @@ def paper(
     as_json: Json = False,
 ) -> None:
     """Run the paper's experiments again, and hold its claims against them."""
-    from manyways.studies import STUDIES
-    from manyways.studies import paper as run_studies
+    from manyways.studies.experiments import STUDIES
+    from manyways.studies.experiments import paper as run_studies
 
-    with _study_bar(quiet=as_json) as tell:
+    with _resumable(out), _study_bar(quiet=as_json) as tell:
         found = run_studies(
             study,
             out=out,
@@ -67,7 +67,7 @@ def paper(
         rows = {name: len(results.rows) for name, results in found.items()}
         print_json({"rows": rows, "failed": failed, "claims": claims, "page": str(out / "paper.html")})
     else:
-        console().print(_claims_table(verdicts))
+        _print_claims(verdicts)
         print(f"Look at {out / 'paper.html'}.")
     if failed:
         print(f"manyways: {sum(failed.values())} trials failed; their rows say why", file=sys.stderr)
@@ -87,13 +87,13 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Plan over a grid of settings: what does diversity cost, and where is the knee?"""
-    from manyways.studies import sweep as run_sweep
+    from manyways.studies.sweeping import sweep as run_sweep
 
-    with _study_bar(quiet=as_json) as tell:
+    with _resumable(out), _study_bar(quiet=as_json) as tell:
         found = run_sweep(
             source,
             tradeoff=_numbers(tradeoff),
-            k=[int(value) if value == int(value) else value for value in _numbers(k)],
+            k=[_whole(value) for value in _numbers(k)],
             seeds=seeds,
             method=method,
             out=out,
@@ -144,16 +144,21 @@ def _study_bar(*, quiet: bool) -> Iterator[Callable[[str, int, int], None] | Non
         yield tell
 
 
-def _claims_table(verdicts: list[tuple[str, Any]]) -> Table:
-    from rich.table import Table
-
-    table = Table(title="The paper's claims")
-    for column in ("study", "claim", "method", "paper", "here", "verdict"):
-        table.add_column(column)
+def _print_claims(found: list[tuple[str, Verdict]]) -> None:
     words = {True: "holds", False: "does not hold", None: "cannot tell"}
-    for study, v in verdicts:
-        table.add_row(study, v.claim, v.method, v.paper, v.here, words[v.holds])
-    return table
+    for study, verdict in found:
+        paper = f" (paper: {verdict.paper})" if verdict.paper else ""
+        print(f"{words[verdict.holds]:13}  {study}, {verdict.method}: {verdict.claim}. Here {verdict.here}{paper}.")
+
+
+@contextmanager
+def _resumable(out: Path) -> Iterator[None]:
+    """Ctrl-C ends a study; what is done stays done."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(f"manyways: stopped; the rows so far are in {out}: run the same command again to go on", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _numbers(text: str) -> list[float]:
@@ -171,3 +176,11 @@ def _numbers(text: str) -> list[float]:
         return [round(first + i * step, 12) for i in range(count) if first + i * step <= last + 1e-9]
     except (ValueError, OverflowError):
         raise SettingError(f"expected numbers such as 0:16:2 (from, to, step) or 0,2,8, found {text!r}") from None
+
+
+def _whole(value: float) -> int:
+    from manyways.errors import SettingError
+
+    if value != int(value):
+        raise SettingError(f"k must be whole numbers, found {value:g}")
+    return int(value)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from manyways.studies.results import Results
 
@@ -205,7 +204,7 @@ def theory(found: Results) -> list[Verdict]:
 def _trend(claim: str, values: np.ndarray, means: np.ndarray, method: str, sign: int) -> Verdict:
     if len(values) < 3:
         return Verdict(claim, "", method, "", "too few values to tell", None)
-    rank = float(spearmanr(values, means).statistic) if np.ptp(means) > 0 else 0.0
+    rank = float(np.corrcoef(_ranks(values), _ranks(means))[0, 1]) if np.ptp(means) > 0 else 0.0
     return Verdict(
         claim,
         f"the rank correlation of means is {'at least' if sign > 0 else 'at most'} {sign * CLEAR_TREND:g}",
@@ -214,3 +213,9 @@ def _trend(claim: str, values: np.ndarray, means: np.ndarray, method: str, sign:
         f"{rank:.2f}; from {means[0]:.3f} to {means[-1]:.3f}",
         bool(sign * rank >= CLEAR_TREND),
     )
+
+
+def _ranks(numbers: np.ndarray) -> np.ndarray:
+    """Equal numbers share the mean of their ranks."""
+    _, place, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[place]

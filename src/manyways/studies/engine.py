@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from manyways.errors import ManywaysError, SettingError, check_whole
 from manyways.mdp import MDP
@@ -73,7 +74,7 @@ def _in_processes(trials: Sequence[Trial], workers: int, model: MDP | None) -> I
     from joblib import Parallel, delayed
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    pool = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
+    pool: Any = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")  # pyright: ignore[reportArgumentType]
     try:
         yield from pool(delayed(_with_trial)(trial, model) for trial in trials)
     except TerminatedWorkerError:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from manyways.draw import occupancy_maps, save_picture, world_map
 from manyways.formats import read
@@ -48,11 +49,12 @@ def methods(found: Results, _: Settings) -> dict[str, Figure]:
             values = [row[column] for row in found.good if row["method"] == name]
             panel.bar(i, np.mean(values), yerr=np.std(values), color=COLOURS[name], capsize=4, width=0.6)
             height = np.mean(values)
-            panel.annotate(f"{height:.3g}", (i, height), ha="center", va="bottom", fontsize=9)
+            panel.annotate(f"{height:.3g}", (i - 0.27, height), xytext=(0, 2), textcoords="offset points", fontsize=9)
         panel.set_xticks(range(len(names)), [name.replace("-", "\n", 1) for name in names], fontsize=8)
         panel.set_title(label, fontsize=11)
         if column == "seconds":
             panel.set_yscale("log")
+            panel.yaxis.set_minor_formatter(NullFormatter())
     return {"methods": figure}
 
 
@@ -115,6 +117,7 @@ def theory(found: Results, _: Settings) -> dict[str, Figure]:
             panel.loglog(steps, measured, color=COLOURS[method], alpha=0.7, label="" if i else "smallest measured")
             panel.loglog(steps, row["bound"], "--", color=GREY, alpha=0.7, label="" if i else "bound")
         panel.set_title(title, fontsize=11)
+        panel.xaxis.set_minor_formatter(NullFormatter())
         panel.set_xlabel("T + 1")
         panel.legend(frameon=False, fontsize=9)
     return {"theory": figure}

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from manyways.errors import EmptyDomain
 from manyways.formats import read
@@ -55,9 +55,8 @@ class Trial:
 
 def perform(trial: Trial, model: MDP | None = None) -> Row:
     """Settings and results in one row; if the trial fails, settings and `error`. `model` stands in for the source."""
-    _warm_up()
     # One thread for linear algebra: sums over several come out differently in the last bits.
-    with threadpool_limits(1):
+    with _prepared().limit(limits=1):
         try:
             return {**trial.settings, **WORK[trial.work](trial.settings, model), "error": None}
         except Exception as error:
@@ -65,9 +64,10 @@ def perform(trial: Trial, model: MDP | None = None) -> Row:
 
 
 @cache
-def _warm_up() -> None:
-    """Load what is compiled once per process, so that no trial's time includes it."""
+def _prepared() -> ThreadpoolController:
+    """Load what is compiled once per process, so that no trial's time includes it, and find the thread pools."""
     plan("four-rooms:0", 2, 8.0)
+    return ThreadpoolController()
 
 
 def plan_row(settings: Mapping[str, Any], model: MDP | None) -> Row:
