@@ -157,7 +157,7 @@ def _resumable(out: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        print(f"manyways: stopped; the rows so far are in {out}: run the same command again to go on", file=sys.stderr)
+        print(f"manyways: the rows so far are in {out}; run the same command again to go on", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
 
 
