@@ -137,7 +137,8 @@ def verify(plans_file: PlanFile, as_json: Json = False) -> None:
 @app.command(epilog="Examples: manyways bench paper growth  |  manyways bench --sizes 19,50,100 --out benchmarks")
 def bench(
     parts: Annotated[
-        list[str] | None, typer.Argument(help="Of: paper, others, growth, plans, start, memory, studies; by default all.")
+        list[str] | None,
+        typer.Argument(help="Of: paper, others, growth, plans, start, memory, studies; by default all."),
     ] = None,
     sizes: Annotated[str, typer.Option(help="Sides of the square worlds for growth and memory.")] = "19,50,100,300",
     out: Annotated[
