@@ -266,7 +266,7 @@ def test_out_of_iterations(manyways, here):
             "nine-rooms:x: the seed after the colon must be a whole number from 0 on, found 'x'",
         ),
         (["plan", "map.txt?size=3"], "map.txt?size=3: unknown setting 'size'"),
-        (["plan", "."], ". is a folder, expected a map or a world file"),
+        (["plan", "."], ". is a folder, expected a model file"),
         ([*PLAN, "--k", "0"], "k must be a whole number from 1 on, found 0"),
         ([*PLAN, "--seed", "-1"], "seed must be a whole number from 0 on, found -1"),
         ([*PLAN, "--tradeoff", "-1"], "the tradeoff must be a finite number from 0 on, found -1.0"),

@@ -123,7 +123,9 @@ def test_settings_out_of_range(query, message):
 @pytest.mark.parametrize("source", [7, None, b"nine-rooms:7", ["S.G"], {"rows": ["S.G"]}])
 def test_sources_of_another_type(source):
     message = refusal(source)
-    assert message.startswith(f"cannot read a model from {type(source).__name__}; expected an MDP, a path, or a name")
+    assert message.startswith(
+        f"cannot read a model from {type(source).__name__}; expected an MDP, a Gymnasium environment"
+    )
 
 
 # ---- text maps --------------------------------------------------------------------------------
@@ -230,7 +232,7 @@ def test_settings_win_over_the_file(write):
 
 
 def test_json_is_known_by_its_content_too(write):
-    assert mw.read(write('\n {"rows": ["S.G"]}', "world.map")).n_states == 3
+    assert mw.read(write('\n {"rows": ["S.G"]}', "world.txt")).n_states == 3
 
 
 @pytest.mark.parametrize(
@@ -276,7 +278,7 @@ def test_world_file_with_an_impossible_probability(write):
 
 
 def test_folder(tmp_path):
-    assert refusal(tmp_path) == f"{tmp_path} is a folder, expected a map or a world file"
+    assert refusal(tmp_path) == f"{tmp_path} is a folder, expected a model file"
 
 
 @pytest.mark.parametrize("name", ["map.txt", "world.json"])

@@ -26,13 +26,17 @@ if TYPE_CHECKING:
         SourceError,
     )
     from manyways.formats import read
+    from manyways.formats.exploring import explore
+    from manyways.formats.tables import from_mdptoolbox, from_quantecon
     from manyways.layout import Grid
     from manyways.mdp import MDP
     from manyways.methods import FrankWolfe, Progress, ProjectedGradient, Status, VertexAscent
     from manyways.objective import Objective
     from manyways.planning import plan
     from manyways.planset import Certificate, PlanSet, load
+    from manyways.policy import Policy, load_policy
     from manyways.polytope import Average, Discounted, Polytope
+    from manyways.simulation import simulate
     from manyways.structure import end_components, reachable_from_start
     from manyways.studies.experiments import paper
     from manyways.studies.results import Results
@@ -54,14 +58,18 @@ _HOME = {
         "SourceError",
     ),
     "formats": ("read",),
+    "formats.exploring": ("explore",),
+    "formats.tables": ("from_mdptoolbox", "from_quantecon"),
     "layout": ("Grid",),
     "mdp": ("MDP",),
     "methods": ("FrankWolfe", "Progress", "ProjectedGradient", "Status", "VertexAscent"),
     "objective": ("Objective",),
     "planning": ("plan",),
     "planset": ("Certificate", "PlanSet", "load"),
+    "policy": ("Policy", "load_policy"),
     "polytope": ("Average", "Discounted", "Polytope"),
     "structure": ("end_components", "reachable_from_start"),
+    "simulation": ("simulate",),
     "studies.experiments": ("paper",),
     "studies.results": ("Results",),
     "studies.sweeping": ("Sweep", "sweep"),
@@ -86,6 +94,7 @@ __all__ = [
     "OutputError",
     "PlanFileError",
     "PlanSet",
+    "Policy",
     "Polytope",
     "Progress",
     "ProjectedGradient",
@@ -99,15 +108,20 @@ __all__ = [
     "Sweep",
     "VertexAscent",
     "end_components",
+    "explore",
     "four_rooms",
+    "from_mdptoolbox",
+    "from_quantecon",
     "grid_world",
     "load",
+    "load_policy",
     "nine_rooms",
     "paper",
     "plan",
     "reachable_from_start",
     "read",
     "room_world",
+    "simulate",
     "sweep",
     "tiled_rooms",
     "verify",

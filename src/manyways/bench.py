@@ -24,7 +24,8 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from manyways.arrays import Floats
-from manyways.formats.drn import REWARD, write_drn
+from manyways.formats.drn import write_drn
+from manyways.formats.text_tables import REWARD
 from manyways.mdp import MDP
 from manyways.objective import Objective
 from manyways.planning import plan

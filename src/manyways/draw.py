@@ -33,8 +33,9 @@ def occupancy_maps(mdp: MDP, occupancies: Floats, titles: Sequence[str], heading
     k = len(occupancies)
     columns = min(k, 3)
     rows = -(-k // columns)
-    figure = Figure(figsize=(3.5 * columns, 3.75 * rows + 0.8), layout="constrained")
-    figure.suptitle(heading, fontsize=12, parse_math=False)
+    height = 1.0 if mdp.layout is None else np.clip(mdp.layout.shape[0] / mdp.layout.shape[1], 0.25, 2.0)
+    figure = Figure(figsize=(3.5 * columns, (3.5 * height + 0.25) * rows + 0.9), layout="constrained")
+    figure.suptitle(heading, fontsize=12 if columns > 1 else 9, parse_math=False)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     by_state = state_occupancy(mdp, occupancies)
     for panel, values, title in zip(panels, by_state, titles, strict=False):
@@ -83,6 +84,7 @@ def world_map(panel: Axes, mdp: MDP, by_state: Floats) -> None:
         if label in mdp.labels:
             rows, columns = np.divmod(layout.cells[mdp.labels[label]], layout.shape[1])
             picture[rows, columns] = to_rgb(colour)
+    picture.reshape(-1, 3)[layout.goals] = to_rgb(GOAL)
     panel.imshow(picture, interpolation="nearest")
     panel.set_xticks([])
     panel.set_yticks([])

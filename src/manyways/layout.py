@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,17 +17,21 @@ class Grid:
     Attributes:
         cells: (S,) index `row * columns + column` of each state's cell.
         blocked: (rows, columns) cells drawn as walls or obstacles, whether or not they are states.
+        goals: cells drawn as goals though no state lies there: an episode ends on the way into them.
     """
 
     cells: Ints
     blocked: Bools
+    goals: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cells", frozen(self.cells, np.int64))
         object.__setattr__(self, "blocked", frozen(self.blocked, np.bool_))
+        object.__setattr__(self, "goals", frozen(self.goals, np.int64))
         if self.blocked.ndim != 2:
             raise ModelError(f"a grid's blocked cells form a (rows, columns) array, not {self.blocked.shape}")
-        if self.cells.size and not (self.cells.min() >= 0 and self.cells.max() < self.blocked.size):
+        named = np.concatenate([self.cells.ravel(), self.goals.ravel()])
+        if named.size and not (named.min() >= 0 and named.max() < self.blocked.size):
             raise ModelError(f"grid cells must lie in 0..{self.blocked.size - 1} for a grid of shape {self.shape}")
 
     @property

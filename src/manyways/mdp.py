@@ -309,7 +309,9 @@ class MDP:
             action_names=self.action_names,
             state_names=None if self.state_names is None else tuple(np.array(self.state_names, object)[keep]),
             labels={label: mask[keep] for label, mask in self.labels.items()},
-            layout=None if self.layout is None else Grid(self.layout.cells[keep], self.layout.blocked),
+            layout=None
+            if self.layout is None
+            else Grid(self.layout.cells[keep], self.layout.blocked, self.layout.goals),
             name=self.name,
         )
 

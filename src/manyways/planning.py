@@ -55,12 +55,12 @@ def plan(
     """
     check_whole("k", k, 1)
     check_whole("seed", seed, 0)
-    mdp = read(source)
     method = VertexAscent() if method is None else method
     behaviour = StateActions() if behaviour is None else behaviour
     _check_kind("method", method, "run", "VertexAscent()")
     _check_kind("criterion", criterion or Average(), "discount", "Average()")
     _check_kind("behaviour", behaviour, "groups", "StateActions()")
+    mdp = read(source, absorbing=(criterion or Average()).discount < 1)
     _check_memory(mdp, int(k))
     watch = Watch(time_limit_s, progress)
     polytope = Polytope(mdp, Average() if criterion is None else criterion)

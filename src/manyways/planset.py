@@ -18,6 +18,7 @@ from manyways.formats.archive import read_archive, write_archive
 from manyways.formats.model_arrays import model_from_arrays, model_to_arrays
 from manyways.mdp import MDP
 from manyways.methods import FrankWolfe, Method, ProjectedGradient, Status, Trace, VertexAscent
+from manyways.policy import Policy
 from manyways.polytope import Average, Criterion, Discounted
 
 SCHEMA = "manyways plans"
@@ -127,12 +128,16 @@ class PlanSet:
             f"of {self.optimal_reward:.4f}, diversity={self.diversity:.4f}, {self.status})"
         )
 
+    def policy(self, plan: int) -> Policy:
+        """One plan, counted from 0, to act with, to run, to save."""
+        return Policy(self.mdp, self.policies[plan])
+
     def draw(self, path: str | PathLike[str]) -> Path:
         """Write the picture of the plans' occupancy maps (.png, .svg or .pdf); returns where."""
         from manyways.draw import occupancy_maps, save_picture  # matplotlib takes its time to load
 
         titles = [f"plan {i + 1}: reward {reward:.3f}" for i, reward in enumerate(self.rewards)]
-        heading = f"{self.mdp.name}: {self.k} plans, mean reward {self.rewards.mean():.3f} of {self.optimal_reward:.3f}, diversity {self.diversity:.3f}"
+        heading = f"{self.mdp.name}\n{self.k} plans, mean reward {self.rewards.mean():.3f} of {self.optimal_reward:.3f}, diversity {self.diversity:.3f}"
         save_picture(occupancy_maps(self.mdp, self.occupancies, titles, heading), Path(path))
         return Path(path)
 

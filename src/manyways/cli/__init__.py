@@ -6,10 +6,10 @@ from __future__ import annotations
 import signal
 import sys
 
-from manyways.cli import plans, studies
+from manyways.cli import models, plans, studies
 from manyways.cli.common import BAD_INPUT, INTERRUPTED, app
 
-__all__ = ["app", "main", "plans", "studies"]
+__all__ = ["app", "main", "models", "plans", "studies"]
 
 
 def main() -> None:

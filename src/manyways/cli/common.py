@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 import typer
 
@@ -19,7 +20,30 @@ app = typer.Typer(
     epilog="Try: manyways plan nine-rooms:7 --k 6 --tradeoff 8 --picture plans.png",
 )
 
+Source = Annotated[
+    str,
+    typer.Argument(
+        help="A world (nine-rooms:7), gym:ID, or a file: map (.txt .json .map .yaml), model (.npz .drn .tra .prism .jani "
+        ".rddl). Settings follow a question mark: four-rooms:0?correct_transition=0.8, robot.prism?const=N=3&reward=steps, "
+        "maze.map?start=1,2&goal=30,40."
+    ),
+]
+Const = Annotated[str | None, typer.Option("--const", help="Constants of a PRISM or JANI model: N=3,p=0.5.")]
+Reward = Annotated[str | None, typer.Option("--reward", help="Which reward structure of the model counts.")]
+Start = Annotated[
+    str | None, typer.Option("--start", help="Where to begin on a map: x,y in cells, or metres for nav2.")
+]
+Goal = Annotated[str | None, typer.Option("--goal", help="Where to go on a map, likewise.")]
+Restart = Annotated[str | None, typer.Option("--restart", help="Label of the states at which episodes begin again.")]
 Json = Annotated[bool, typer.Option("--json", help="Answer with one JSON object on standard output.")]
+
+
+def with_settings(source: str, **settings: str | None) -> str:
+    """The source with the options that were given as its settings."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    if not given:
+        return source
+    return source + ("&" if "?" in source else "?") + urlencode(given)
 
 
 def console() -> Any:

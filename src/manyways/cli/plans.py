@@ -12,7 +12,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from manyways.cli.common import NOT_CONVERGED, Json, app, console, print_json
+from manyways.cli.common import (
+    NOT_CONVERGED,
+    Const,
+    Goal,
+    Json,
+    Restart,
+    Reward,
+    Source,
+    Start,
+    app,
+    console,
+    print_json,
+    with_settings,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -41,12 +54,7 @@ PlanFile = Annotated[Path, typer.Argument(metavar="PLANS", help="A file that 'ma
     epilog="Examples: manyways plan nine-rooms:7 --k 6 --tradeoff 8 --out plans.mw  |  manyways plan map.txt --k 3 --json"
 )
 def plan(
-    source: Annotated[
-        str,
-        typer.Argument(
-            help="A world (nine-rooms:7, four-rooms:0?correct_transition=0.8), a text map, or a world file."
-        ),
-    ],
+    source: Source,
     k: Annotated[int, typer.Option(help="How many plans.")] = 4,
     tradeoff: Annotated[
         float | None, typer.Option(help="Worth of diversity in reward; by default the optimal reward.")
@@ -60,6 +68,11 @@ def plan(
     ] = None,
     behaviour: Annotated[BehaviourName, typer.Option(help="What counts as different.")] = BehaviourName.STATE_ACTIONS,
     time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds, with the best so far.")] = None,
+    const: Const = None,
+    reward: Reward = None,
+    start: Start = None,
+    goal: Goal = None,
+    restart: Restart = None,
     out: Annotated[Path | None, typer.Option(help="Keep the plans in this file (.mw).")] = None,
     picture: Picture = None,
     as_json: Json = False,
@@ -71,6 +84,7 @@ def plan(
     from manyways.planning import plan as find_plans
     from manyways.polytope import Average, Discounted
 
+    source = with_settings(source, const=const, reward=reward, start=start, goal=goal, restart=restart)
     if out is not None:
         check_writable(out)
     if picture is not None:
@@ -80,7 +94,7 @@ def plan(
     behaviours = {BehaviourName.STATE_ACTIONS: StateActions, BehaviourName.STATES: States, BehaviourName.LABELS: Labels}
     with _progress_bar(quiet=as_json) as progress:
         plans = find_plans(
-            read(source),
+            read(source, absorbing=discount is not None),
             k,
             tradeoff,
             seed=seed,

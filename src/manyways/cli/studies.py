@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from manyways.cli.common import INTERRUPTED, NOT_CONVERGED, Json, app, print_json
+from manyways.cli.common import INTERRUPTED, NOT_CONVERGED, Json, Source, app, print_json
 
 if TYPE_CHECKING:
     from manyways.studies.claims import Verdict
@@ -76,7 +76,7 @@ def paper(
 
 @app.command(epilog="Example: manyways sweep nine-rooms:7 --tradeoff 0:16:1 --k 2:8 --seeds 10 --out sweep")
 def sweep(
-    source: Annotated[str, typer.Argument(help="A model, as for 'manyways plan'.")],
+    source: Source,
     tradeoff: Annotated[str, typer.Option(help="Tradeoffs to try: 0:16:1 or 0,2,8.")],
     k: Annotated[str, typer.Option(help="Set sizes to try: 2:8 or 2,4.")] = "4",
     seeds: Annotated[int, typer.Option(help="Seeds at each, from 0 on.")] = 5,

@@ -38,6 +38,7 @@ def model_to_arrays(mdp: MDP) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if mdp.layout is not None:
         arrays["cells"] = mdp.layout.cells
         arrays["blocked"] = mdp.layout.blocked
+        arrays["goals"] = mdp.layout.goals
     return header, {PREFIX + name: array for name, array in arrays.items()}
 
 
@@ -69,6 +70,8 @@ def model_from_arrays(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray
         action_names=tuple(header["action_names"]),
         state_names=None if header["state_names"] is None else tuple(header["state_names"]),
         labels={label: part[f"label{number}"] for number, label in enumerate(header["labels"])},
-        layout=Grid(part["cells"], part["blocked"]) if "cells" in part else None,
+        layout=Grid(part["cells"], part["blocked"], part.get("goals", np.empty(0, np.int64)))
+        if "cells" in part
+        else None,
         name=header["name"],
     )

@@ -1,24 +1,39 @@
-"""Grid worlds with the dynamics of the paper's experiments.
+"""Grid worlds with the dynamics of the paper's experiments, and of mazes and robots' maps.
 
-Every cell is a state, walls and obstacles too: they can be entered, at their penalty. The reward
-depends on the cell one is in. A move succeeds with probability `correct_transition` and otherwise
-slips to one of the *other* neighbours inside the grid, uniformly; a move off the grid is not on
-offer; 'stop' stays for sure. The goal has a single action, which leads back to the start.
+The reward depends on the cell one is in. A move succeeds with probability `correct_transition` and
+otherwise slips to one of the *other* cells that a move could lead to, uniformly; a move off the grid
+is not on offer; 'stop' stays for sure. The goal has a single action, which leads back to the start.
+
+In the paper every cell is a state, walls and obstacles too: they can be entered, at their penalty.
+With `enterable_walls=False` walls are no states: no move aims at them and none slips into them. With
+`directions=8` one also moves diagonally, but never past the corner of a wall that cannot be entered:
+both cells that the move passes between must be enterable, as in the MovingAI benchmark.
 """
 
 from __future__ import annotations
 
+from numbers import Real
+from typing import Any
+
 import numpy as np
 from scipy import ndimage, sparse
 
-from manyways.arrays import Bools, Sparse
-from manyways.errors import ModelError, check_number
+from manyways.arrays import Bools, Ints, Sparse
+from manyways.errors import ModelError, SettingError, check_number
 from manyways.layout import Grid
 from manyways.mdp import MDP
 
-ACTIONS = ("down", "left", "up", "right", "stop")
-STEPS: tuple[tuple[int, int], ...] = ((1, 0), (0, -1), (-1, 0), (0, 1))
-STOP = 4
+MOVES: dict[str, tuple[int, int]] = {
+    "down": (1, 0),
+    "left": (0, -1),
+    "up": (-1, 0),
+    "right": (0, 1),
+    "down-left": (1, -1),
+    "down-right": (1, 1),
+    "up-left": (-1, -1),
+    "up-right": (-1, 1),
+}
+"""(rows, columns) by which each move goes; the first four are the paper's."""
 
 
 def grid_world(
@@ -30,6 +45,8 @@ def grid_world(
     wall_reward: float = -40.0,
     goal_reward: float = 200.0,
     step_reward: float = -1.2,
+    directions: int = 4,
+    enterable_walls: bool = True,
     labels: dict[str, Bools] | None = None,
     name: str = "grid",
 ) -> MDP:
@@ -43,6 +60,9 @@ def grid_world(
         wall_reward: reward in walls and obstacles.
         goal_reward: reward in the goal.
         step_reward: reward in all other cells.
+        directions: 4, or 8 to move diagonally as well.
+        enterable_walls: whether walls are states. If not, the states are the cells that can be
+            reached from the start before the goal; the layout still shows the whole grid.
         labels: further sets of cells by name, each (rows, columns).
         name: of the model.
     """
@@ -52,39 +72,49 @@ def grid_world(
     check_number("correct_transition", correct_transition, 0, 1)
     for what, value in (("wall_reward", wall_reward), ("goal_reward", goal_reward), ("step_reward", step_reward)):
         check_number(what, value)
+    directions = int(_one_of("directions", directions, 4, 8))
+    enterable_walls = bool(_one_of("enterable_walls", enterable_walls, False, True))
     start, goal = (int(start[0]), int(start[1])), (int(goal[0]), int(goal[1]))
     _check_ends(walls, start, goal)
-    rows, columns = walls.shape
-    cells = np.arange(walls.size)
-    start_cell, goal_cell = start[0] * columns + start[1], goal[0] * columns + goal[1]
 
-    neighbour = _neighbours(rows, columns)
-    offered = np.column_stack([neighbour >= 0, np.ones(walls.size, bool)])
-    offered[goal_cell] = np.arange(5) == STOP
+    states = np.ones(walls.shape, bool) if enterable_walls else _before_goal(walls, start, goal)
+    cells = np.flatnonzero(states)
+    start_state, goal_state = (int(np.searchsorted(cells, r * walls.shape[1] + c)) for r, c in (start, goal))
+    moves = dict(list(MOVES.items())[:directions])
+    neighbour = _neighbours(states, moves)
+    offered = np.column_stack([neighbour >= 0, np.ones(len(cells), bool)])
+    offered[goal_state] = np.arange(directions + 1) == directions
     state, action = np.nonzero(offered)
 
-    reward = np.where(walls.ravel(), wall_reward, step_reward)
-    reward[goal_cell] = goal_reward
-    first = np.zeros(walls.size)
-    first[start_cell] = 1.0
-    marks = {
-        "wall": walls,
-        "start": cells.reshape(walls.shape) == start_cell,
-        "goal": cells.reshape(walls.shape) == goal_cell,
-        **(labels or {}),
-    }
-    mdp = MDP(
-        transitions=_moves(neighbour, state, action, correct_transition),
+    reward = np.where(walls.ravel()[cells], wall_reward, step_reward)
+    reward[goal_state] = goal_reward
+    at = np.arange(len(cells))
+    marks = {"wall": walls.ravel()[cells], "start": at == start_state, "goal": at == goal_state}
+    first = marks["start"].astype(float)
+    for label, mask in (labels or {}).items():
+        flat = np.asarray(mask, bool).ravel()
+        if flat.size != walls.size:
+            raise ModelError(f"label {label!r} must mark {walls.size} states, found an array of shape {flat.shape}")
+        marks[label] = flat[cells]
+    return MDP(
+        transitions=_transitions(
+            neighbour, state, action, list(moves.values()), correct_transition, start_state, goal_state
+        ),
         reward=reward[state],
         first_choice=np.concatenate([[0], np.cumsum(offered.sum(axis=1))]),
         start=first,
         actions=action.astype(np.int32),
-        action_names=ACTIONS,
-        labels={label: np.asarray(mask, bool).ravel() for label, mask in marks.items()},
+        action_names=(*moves, "stop"),
+        labels=marks,
         layout=Grid(cells, walls),
         name=name,
     )
-    return mdp.restarting_at([goal_cell])
+
+
+def _one_of(what: str, value: Any, *choices: Any) -> Any:
+    if not isinstance(value, (Real, np.bool_)) or value not in choices:
+        raise SettingError(f"{what} must be {' or '.join(map(str, choices))}, found {value!r:.60}")
+    return value
 
 
 def _check_ends(walls: Bools, start: tuple[int, int], goal: tuple[int, int]) -> None:
@@ -97,7 +127,7 @@ def _check_ends(walls: Bools, start: tuple[int, int], goal: tuple[int, int]) -> 
             raise ModelError(f"the {what} (row {row}, column {column}) stands in a wall")
     if start == goal:
         raise ModelError(f"start and goal are the same cell (row {start[0]}, column {start[1]})")
-    room: np.ndarray = ndimage.label(~walls)[0]  # pyright: ignore[reportIndexIssue]
+    room = _rooms(~walls)
     if room[start] != room[goal]:
         raise ModelError(
             f"the goal (row {goal[0]}, column {goal[1]}) is walled in: no way leads there from the start "
@@ -105,29 +135,76 @@ def _check_ends(walls: Bools, start: tuple[int, int], goal: tuple[int, int]) -> 
         )
 
 
-def _neighbours(rows: int, columns: int) -> np.ndarray:
-    """(S, 4) the cell that each move aims at, -1 off the grid."""
-    row, column = np.divmod(np.arange(rows * columns), columns)
+def _rooms(free: Bools) -> Ints:
+    """(rows, columns) the number of the room that each free cell lies in.
+
+    Four directions settle it for eight as well: a diagonal move passes between two free cells, and
+    by way of either of them four directions do.
+    """
+    return ndimage.label(free)[0]  # pyright: ignore[reportIndexIssue, reportReturnType]
+
+
+def _before_goal(walls: Bools, start: tuple[int, int], goal: tuple[int, int]) -> Bools:
+    """(rows, columns) the cells that can be reached from the start, without entering a wall.
+
+    Not those behind the goal, for the goal leads back to the start: one could stay there for ever
+    if one began there, but nothing leads there, and the average reward would depend on the start.
+    """
+    free = ~walls
+    free[goal] = False
+    room = _rooms(free)
+    states = room == room[start]
+    states[goal] = True
+    return states
+
+
+def _neighbours(states: Bools, moves: dict[str, tuple[int, int]]) -> Ints:
+    """(S, moves) the state that each move leads to, -1 where it is not on offer."""
+    rows, columns = states.shape
+    number = np.full((rows + 2, columns + 2), -1, np.int32)  # a rim of no states all around
+    number[1:-1, 1:-1][states] = np.arange(np.count_nonzero(states), dtype=np.int32)
+
+    def seen(down: int, right: int) -> np.ndarray:
+        return number[1 + down : 1 + down + rows, 1 + right : 1 + right + columns][states]
+
     aimed = []
-    for down, right in STEPS:
-        r, c = row + down, column + right
-        inside = (r >= 0) & (r < rows) & (c >= 0) & (c < columns)
-        aimed.append(np.where(inside, r * columns + c, -1))
+    for down, right in moves.values():
+        target = seen(down, right)
+        if down and right:
+            target = np.where((seen(down, 0) >= 0) & (seen(0, right) >= 0), target, -1)
+        aimed.append(target)
     return np.column_stack(aimed)
 
 
-def _moves(neighbour: np.ndarray, state: np.ndarray, action: np.ndarray, correct: float) -> Sparse:
-    """(N, S) transitions of the given (state, action) pairs."""
-    n, cells = len(state), len(neighbour)
-    moving = np.flatnonzero(action != STOP)
-    around = neighbour[state[moving]]
-    aimed = np.arange(4) == action[moving, None]
-    others = (around >= 0).sum(axis=1, keepdims=True) - 1
-    chance = np.where(aimed, np.where(others > 0, correct, 1.0), (1 - correct) / np.maximum(others, 1))
-    chance[around < 0] = 0.0
+def _transitions(
+    neighbour: Ints,
+    state: Ints,
+    action: Ints,
+    moves: list[tuple[int, int]],
+    correct: float,
+    start: int,
+    goal: int,
+) -> Sparse:
+    """(N, S) transitions of the given (state, action) pairs.
+
+    The columns of the arrays below are the moves in the order of the states they lead to, with
+    'stop' amidst them, so that what is picked out row by row is a sorted CSR matrix at once.
+    """
+    stop = len(moves)
+    steps = [*moves, (0, 0)]
+    order = sorted(range(stop + 1), key=steps.__getitem__)
+    around = np.column_stack([neighbour, np.arange(len(neighbour), dtype=np.int32)])
+    around[goal, stop] = start
+    around = around[:, order]
+    there = around >= 0
+    others = there.sum(axis=1) - 2  # without 'stop' and the move itself
+
+    stopping = action == stop
+    slip = np.where(stopping, 0.0, ((1 - correct) / np.maximum(others, 1))[state])
+    chance = np.where(there[state], slip[:, None], 0.0)
+    chance[:, order.index(stop)] = 0.0
+    aimed = np.argsort(order)[action]
+    chance[np.arange(len(state)), aimed] = np.where(stopping | (others < 1)[state], 1.0, correct)
     real = chance > 0
-    stopping = np.flatnonzero(action == STOP)
-    choice = np.concatenate([np.repeat(moving, 4).reshape(-1, 4)[real], stopping])
-    target = np.concatenate([around[real], state[stopping]])
-    weight = np.concatenate([chance[real], np.ones(len(stopping))])
-    return sparse.csr_array((weight, (choice, target)), shape=(n, cells))
+    begin = np.concatenate([[0], np.cumsum(np.count_nonzero(real, axis=1))])
+    return sparse.csr_array((chance[real], around[state][real], begin), shape=(len(state), len(neighbour)))

@@ -8,6 +8,8 @@ world is unsolvable.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from manyways.arrays import Bools
@@ -85,7 +87,7 @@ def tiled_rooms(
     )
 
 
-def room_world(size: int, rooms: int, seed: int = 0, *, name: str | None = None, **settings: float) -> MDP:
+def room_world(size: int, rooms: int, seed: int = 0, *, name: str | None = None, **settings: Any) -> MDP:
     """A square of `rooms` x `rooms` rooms on `size` x `size` cells.
 
     Args:

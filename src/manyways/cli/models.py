@@ -1,0 +1,80 @@
+"""The commands that bring models in and plans out: convert, export, simulate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from manyways.cli.common import Const, Json, Reward, Source, app, console, print_json, with_settings
+from manyways.cli.plans import PlanFile
+
+PlanNumber = Annotated[int, typer.Option("--plan", help="Which plan, counted from 1.")]
+
+
+@app.command(epilog="Examples: manyways convert nine-rooms:7 rooms.npz  |  manyways convert rooms.npz rooms.drn")
+def convert(
+    source: Source,
+    out: Annotated[Path, typer.Argument(help="A model file: .npz, .drn, or .tra for PRISM's explicit files.")],
+    const: Const = None,
+    reward: Reward = None,
+) -> None:
+    """Write a model in another format."""
+    from manyways.formats import read
+    from manyways.formats.writer import check_model_path, write_model
+
+    check_model_path(out)
+    mdp = read(with_settings(source, const=const, reward=reward))
+    write_model(mdp, out)
+    print(f"{mdp.name}: {mdp.n_states:,} states, {mdp.n_choices:,} choices written to {out}")
+
+
+@app.command(epilog="Example: manyways export plans.mw policy.json --plan 3")
+def export(
+    plans_file: PlanFile,
+    out: Annotated[Path, typer.Argument(help="A policy file: .json, .csv, .npz, or .scheduler as Storm prints them.")],
+    plan: PlanNumber = 1,
+) -> None:
+    """Write one plan as a policy that other programs can run."""
+    from manyways.errors import SettingError
+    from manyways.planset import load
+    from manyways.policy import check_policy_path
+
+    check_policy_path(out)
+    plans = load(plans_file)
+    if not 1 <= plan <= plans.k:
+        raise SettingError(f"there are plans 1 to {plans.k}, found {plan}")
+    print(f"plan {plan} written to {plans.policy(plan - 1).save(out)}")
+
+
+@app.command(epilog="Example: manyways simulate plans.mw --plan 3 --steps 10000")
+def simulate(
+    plans_file: PlanFile,
+    plan: PlanNumber = 1,
+    steps: Annotated[int, typer.Option(help="How many steps in all.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Of every random draw.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Run a plan in its model, and in the Gymnasium environment that it came from, if it did."""
+    from rich.table import Table
+
+    from manyways.planset import load
+    from manyways.simulation import simulate as run
+
+    found = run(load(plans_file), plan, steps, seed)
+    runs = {"model": found.model} | ({"environment": found.environment} if found.environment else {})
+    if as_json:
+        estimates = {
+            where: {"mean": e.mean, "standard_error": e.standard_error, "interval": e.interval, "steps": e.steps}
+            for where, e in runs.items()
+        }
+        print_json({"plan": plan, "computed": found.computed, **estimates})
+        return
+    table = Table(title=f"plan {plan}, reward per step")
+    for column in ("where", "reward", "95 % interval", "steps"):
+        table.add_column(column, justify="left" if column == "where" else "right")
+    table.add_row("computed", f"{found.computed:.6f}", "", "")
+    for where, e in runs.items():
+        table.add_row(f"run in the {where}", f"{e.mean:.6f}", "{:.6f} to {:.6f}".format(*e.interval), f"{e.steps:,}")
+    console().print(table)

@@ -1,0 +1,182 @@
+"""What the explicit text formats of Storm and PRISM share: large tables in text, labels, starts and rewards.
+
+Files have millions of lines, so the numbers in one kind of line are read in one go (`table`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyways.arrays import Bools, Floats, Ints
+from manyways.errors import OutputError, SourceError
+from manyways.mdp import MDP
+
+REWARD = "reward"
+LARGEST_FILE = 4 * 2**30
+MOST_LABEL_MARKS = 4 * 2**30
+"""Labels times states: each label is a mask over all states."""
+NOT_KEPT = ("init", "deadlock")
+"""Labels that the formats themselves give a meaning: the start, and states that a tool has given a self-loop."""
+NEWLINE, SPACE, TAB, RETURN = b"\n \t\r"
+
+
+def read_bytes(path: Path) -> bytes:
+    """A text file of reasonable size, ending in a newline."""
+    try:
+        size = path.stat().st_size
+        data = path.read_bytes() if size <= LARGEST_FILE else b""
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError:  # a NUL in the path
+        raise SourceError(f"cannot read {str(path)!r}: there can be no such file") from None
+    if size > LARGEST_FILE:
+        raise SourceError(f"{path} has {size:,} bytes; a model file may have at most {LARGEST_FILE:,}")
+    if not data.isascii():
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            raise SourceError(f"{path} is not a text file: byte {error.start} is not UTF-8") from None
+    return data if data.endswith(b"\n") else data + b"\n"
+
+
+def first_characters(data: NDArray[np.uint8], begin: Ints) -> NDArray[np.uint8]:
+    """(lines,) the first character of each line that is no blank, its newline if there is none."""
+    at = begin[:-1].copy()
+    blank = np.isin(np.arange(256), [SPACE, TAB, RETURN])
+    left = np.flatnonzero(blank[data[at]])
+    for _ in range(64):
+        at[left] += 1
+        left = left[blank[data[at[left]]]]
+        if not left.size:
+            break
+    for line in left:  # so far indented that one line after the other is quicker than one column after the other
+        text = data[at[line] : begin[line + 1]]
+        at[line] += int(np.argmin(blank[text]))
+    return data[at]
+
+
+def _symbols() -> bytes:
+    table = bytearray(b"?" * 256)
+    for characters, symbol in ((b"0123456789+-.eE", b"n"), (b" \t\r", b" ")):
+        for character in characters:
+            table[character] = symbol[0]
+    for character in b"\n:,":
+        table[character] = character
+    return bytes(table)
+
+
+SYMBOLS = _symbols()
+ONLY_NUMBERS = bytes.maketrans(b":,", b"  ")
+
+
+def table(text: bytes, pattern: bytes) -> Floats | None:
+    """(lines, numbers per line) of a text whose every line is like `pattern`, such as `n:n\\n`; None if one is not.
+
+    `n` stands for a number; blanks may be anywhere around it.
+    """
+    symbols = np.frombuffer(text.translate(SYMBOLS), np.uint8)
+    begins = symbols != SPACE
+    begins[1:] &= (symbols[1:] != ord("n")) | (symbols[:-1] != ord("n"))
+    found = symbols[begins]
+    if len(found) % len(pattern) or (found.reshape(-1, len(pattern)) != np.frombuffer(pattern, np.uint8)).any():
+        return None
+    rows, columns = len(found) // len(pattern), pattern.count(b"n")
+    if not rows:
+        return np.zeros((0, columns))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # numpy only warns when it stops at what is no number
+        try:
+            numbers = np.fromstring(text.translate(ONLY_NUMBERS), sep=" ")
+        except (DeprecationWarning, ValueError):
+            return None
+    # A word such as 1.2.3 is read as several numbers; every word gives one at least, so equality shows that none is.
+    return numbers.reshape(rows, columns) if numbers.size == rows * columns else None
+
+
+def first_misfit(text: bytes, pattern: bytes) -> int:
+    """The first line that is not like the pattern, by halving: as quick as reading the text twice."""
+    before = 0
+    while (lines := text.count(b"\n")) > 1:
+        ends = np.flatnonzero(np.frombuffer(text, np.uint8) == NEWLINE)
+        middle = int(ends[lines // 2 - 1]) + 1
+        if table(text[:middle], pattern) is None:
+            text = text[:middle]
+        else:
+            text, before = text[middle:], before + lines // 2
+    return before
+
+
+def labels_of(tails: Iterable[str], labels_in: Callable[[str], list[str]]) -> dict[str, list[int]]:
+    """The states with each label. States are many, different ends of their lines few: each is looked at once."""
+    states_with: dict[str, list[int]] = {}
+    for state, tail in enumerate(tails):
+        states_with.setdefault(tail, []).append(state)
+    members: dict[str, list[int]] = {}
+    for tail, states in states_with.items():
+        for label in labels_in(tail):
+            members.setdefault(label, []).extend(states)
+    return members
+
+
+def split_labels(members: dict[str, list[int]], n_states: int) -> tuple[Bools | None, dict[str, Bools]]:
+    """The states labelled `init`, None if there are none, and the labels to keep."""
+    if len(members) * n_states > MOST_LABEL_MARKS:
+        raise SourceError(f"{len(members):,} labels are too many for {n_states:,} states; leave some out")
+    masks = {label: np.zeros(n_states, bool) for label in members}
+    for label, states in members.items():
+        masks[label][states] = True
+    starts = masks.get("init")
+    kept = {label: mask for label, mask in masks.items() if label not in NOT_KEPT}
+    return (starts if starts is not None and starts.any() else None), kept
+
+
+def chosen_reward(names: list[str], reward: str | None, path: Path) -> int | None:
+    """The index of the reward of that name, or of the only one; None if there is none."""
+    if reward is None and len(names) <= 1:
+        return 0 if names else None
+    if reward in names:
+        return names.index(reward)
+    listed = ", ".join(repr(short(name)) for name in names[:10]) or "none"
+    if reward is None:
+        raise SourceError(f"{path}: there are {len(names)} rewards, say which one to take: {listed}")
+    raise SourceError(f"{path}: there is no reward {reward!r}; there is {listed}")
+
+
+def numbered(names: Iterable[str]) -> tuple[list[str], Ints]:
+    """The different names in the order in which they come, and the index of each in them."""
+    index: dict[str, int] = {}
+    numbers = np.array([index.setdefault(name, len(index)) for name in names], dtype=np.int64)
+    return list(index), numbers
+
+
+def short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def check_start(mdp: MDP) -> None:
+    """These formats mark the states to start in, and all of them are meant to be equally likely."""
+    inside = mdp.start > 0
+    if np.abs(mdp.start[inside] * inside.sum() - 1).max() > 1e-9:
+        raise OutputError(
+            "the format cannot say that some states are likelier to start in than others; "
+            "add a state whose one action leads to them"
+        )
+    if "init" in mdp.labels and (mdp.labels["init"] != inside).any():
+        raise OutputError("the format means the start by the label 'init'; give that label of the model another name")
+
+
+def write_pieces(path: Path, pieces: Iterable[str]) -> None:
+    try:
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(pieces)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from None
+
+
+def one_word(name: str) -> str:
+    return "_".join(name.split()) or "_"

@@ -1,0 +1,235 @@
+"""One policy on its own: to act with, to run, to hand on.
+
+Files, by their ending: `.json` and `.csv` name every state, action and probability; `.npz` holds the (N,) array;
+`.scheduler` is text as Storm prints schedulers, for deterministic policies one line per state.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from bisect import bisect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from manyways.arrays import Floats, Ints, frozen
+from manyways.errors import ManywaysError, OutputError, SettingError, SourceError, check_whole
+from manyways.formats.archive import write_whole
+from manyways.formats.tables import DAMAGED
+from manyways.mdp import MDP
+from manyways.occupancy import check_policy
+
+FORMATS = (".json", ".csv", ".npz", ".scheduler")
+COLUMNS = ("state", "action", "probability")
+
+
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """One run: (T,) the states visited, the choices taken there, and the rewards that they paid on average."""
+
+    states: Ints
+    choices: Ints
+    rewards: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """What to do in each state: (N,) the probability of each choice, summing to one in every state."""
+
+    mdp: MDP
+    probabilities: Floats
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "probabilities", frozen(check_policy(self.mdp, self.probabilities), np.float64))
+
+    @cached_property
+    def _table(self) -> tuple[list[int], list[float], list[int], list[int], list[float]]:
+        """Cumulative probabilities of choices within states and of targets within choices, as plain lists: what a
+        run reads one by one."""
+        mdp, matrix = self.mdp, self.mdp.transitions
+        before = np.concatenate([[0.0], np.cumsum(self.probabilities)])
+        within = np.cumsum(self.probabilities) - before[mdp.first_choice[:-1]][mdp.choice_state]
+        row = np.repeat(np.arange(mdp.n_choices), np.diff(matrix.indptr))
+        before = np.concatenate([[0.0], np.cumsum(matrix.data)])
+        to = np.cumsum(matrix.data) - before[matrix.indptr[:-1]][row]
+        return mdp.first_choice.tolist(), within.tolist(), matrix.indptr.tolist(), matrix.indices.tolist(), to.tolist()
+
+    def choose(self, state: int, rng: np.random.Generator) -> int:
+        """A choice in a state, at random as the policy says."""
+        first, within, *_ = self._table
+        low, high = first[state], first[state + 1]
+        choice = min(bisect(within, rng.random() * within[high - 1], low, high), high - 1)
+        while self.probabilities[choice] == 0:  # rounding at the end of a row
+            choice -= 1
+        return choice
+
+    def act(self, observation: int, rng: np.random.Generator) -> int:
+        """The number of an action in a state, as an agent of Gymnasium's is asked."""
+        return int(self.mdp.actions[self.choose(observation, rng)])
+
+    def rollout(self, steps: int, rng: np.random.Generator) -> Rollout:
+        """Run the policy in the model, from a first state drawn from the start distribution."""
+        check_whole("steps", steps, 1)
+        _, _, begin, target, to = self._table
+        state = int(rng.choice(self.mdp.n_states, p=self.mdp.start))
+        states, choices = np.empty(steps, np.int64), np.empty(steps, np.int64)
+        for step in range(steps):
+            choice = self.choose(state, rng)
+            states[step], choices[step] = state, choice
+            low, high = begin[choice], begin[choice + 1]
+            state = target[min(bisect(to, rng.random() * to[high - 1], low, high), high - 1)]
+        return Rollout(states, choices, self.mdp.reward[choices])
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the policy; the file's ending says in which form."""
+        path = Path(path)
+        check_policy_path(path)
+        write_whole(path, WRITERS[path.suffix](self))
+        return path
+
+    def rows(self) -> list[tuple[str, str, float]]:
+        """(state, action, probability) of every choice that is ever taken."""
+        taken = np.flatnonzero(self.probabilities)
+        owner = self.mdp.choice_state
+        return [
+            (self.mdp.state_name(int(owner[x])), self.mdp.action_name(int(x)), float(self.probabilities[x]))
+            for x in taken
+        ]
+
+
+def check_policy_path(path: Path) -> None:
+    """Find out before the work whether a policy can be written in the form that the ending says."""
+    if path.suffix not in FORMATS:
+        raise OutputError(f"cannot write {path}: a policy ends in one of {', '.join(FORMATS)}")
+
+
+def load_policy(path: str | PathLike[str], mdp: MDP) -> Policy:
+    """Read a policy that `Policy.save` wrote, for the model that it is a policy of."""
+    path = Path(path)
+    if path.suffix not in FORMATS:
+        raise SourceError(f"cannot read {path}: a policy ends in one of {', '.join(FORMATS)}")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}") from None
+    try:
+        return Policy(mdp, READERS[path.suffix](content, mdp))
+    except ManywaysError as error:
+        raise SourceError(f"{path}: {error}") from None
+    except (*DAMAGED, zipfile.BadZipFile, csv.Error) as error:
+        raise SourceError(f"{path} is not a policy file: {error}") from None
+
+
+# ---- the forms --------------------------------------------------------------------------------
+
+
+def _to_json(policy: Policy) -> bytes:
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in policy.rows()]
+    return (json.dumps({"model": policy.mdp.digest, "policy": rows}, indent=1) + "\n").encode()
+
+
+def _from_json(content: bytes, mdp: MDP) -> Floats:
+    read = json.loads(content)
+    if read["model"] != mdp.digest:
+        raise SettingError("the policy belongs to another model")
+    return _from_rows([(row["state"], row["action"], row["probability"]) for row in read["policy"]], mdp)
+
+
+def _to_csv(policy: Policy) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows((state, action, repr(chance)) for state, action, chance in policy.rows())
+    return text.getvalue().encode()
+
+
+def _from_csv(content: bytes, mdp: MDP) -> Floats:
+    lines = csv.reader(io.StringIO(content.decode()))
+    if tuple(next(lines, ())) != COLUMNS:
+        raise SettingError(f"the first line must be {','.join(COLUMNS)}")
+    return _from_rows([(state, action, float(chance)) for state, action, chance in lines], mdp)
+
+
+def _from_rows(rows: list[tuple[str, str, float]], mdp: MDP) -> Floats:
+    if len(set(mdp.state_names or ())) < len(mdp.state_names or ()):
+        raise SettingError("several states have the same name, so names do not tell them apart; use .npz")
+    states = {mdp.state_name(s): s for s in range(mdp.n_states)}
+    choice = {(int(mdp.choice_state[x]), mdp.action_name(x)): x for x in range(mdp.n_choices)}
+    probabilities = np.zeros(mdp.n_choices)
+    for state, action, chance in rows:
+        if state not in states:
+            raise SettingError(f"there is no state {str(state)[:60]!r} in {mdp.name}")
+        if (states[state], action) not in choice:
+            raise SettingError(f"state {state!r} of {mdp.name} offers no action {str(action)[:60]!r}")
+        probabilities[choice[states[state], action]] = chance
+    return probabilities
+
+
+def _to_npz(policy: Policy) -> bytes:
+    content = io.BytesIO()
+    np.savez_compressed(content, policy=policy.probabilities, model=np.array(policy.mdp.digest))
+    return content.getvalue()
+
+
+def _from_npz(content: bytes, mdp: MDP) -> Floats:
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        if str(file["model"]) != mdp.digest:
+            raise SettingError("the policy belongs to another model")
+        return file["policy"]
+
+
+def _to_scheduler(policy: Policy) -> bytes:
+    """As Storm prints a scheduler: a line per state, `state: choice`, numbered and named."""
+    lines = ["model state:    choice(s)"]
+    mdp = policy.mdp
+    for s in range(mdp.n_states):
+        own = range(int(mdp.first_choice[s]), int(mdp.first_choice[s + 1]))
+        taken = [x for x in own if policy.probabilities[x] > 0]
+        if len(taken) == 1:
+            said = _ranked(mdp, taken[0], own.start)
+        else:
+            said = " + ".join(f"{float(policy.probabilities[x])!r}: {_ranked(mdp, x, own.start)}" for x in taken)
+        lines.append(f"{s}:    {said}")
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _ranked(mdp: MDP, choice: int, first: int) -> str:
+    return f"{choice - first} {{{mdp.action_name(choice)}}}"
+
+
+def _from_scheduler(content: bytes, mdp: MDP) -> Floats:
+    probabilities = np.zeros(mdp.n_choices)
+    for number, line in enumerate(content.decode().splitlines()[1:], start=2):
+        state, _, said = line.partition(":")
+        s = int(state)
+        if not 0 <= s < mdp.n_states:
+            raise SettingError(f"line {number}: there is no state {s} in {mdp.name}")
+        count = int(mdp.first_choice[s + 1] - mdp.first_choice[s])
+        for part in said.split(" + ") if said.count("{") > 1 else [said]:
+            chance, _, rank = part.rpartition(":") if said.count("{") > 1 else ("1", "", part)
+            x = int(rank.split("{")[0])
+            if not 0 <= x < count:
+                raise SettingError(f"line {number}: state {s} has choices 0 to {count - 1}, found {x}")
+            probabilities[mdp.first_choice[s] + x] = float(chance)
+    return probabilities
+
+
+WRITERS: dict[str, Callable[[Policy], bytes]] = {
+    ".json": _to_json,
+    ".csv": _to_csv,
+    ".npz": _to_npz,
+    ".scheduler": _to_scheduler,
+}
+READERS: dict[str, Callable[[bytes, MDP], Floats]] = {
+    ".json": _from_json,
+    ".csv": _from_csv,
+    ".npz": _from_npz,
+    ".scheduler": _from_scheduler,
+}

@@ -1,0 +1,117 @@
+"""Runs of a plan, in the model and in the environment that it came from, beside what was computed for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyways.arrays import Floats
+from manyways.errors import SettingError, check_whole
+from manyways.formats.gym import PREFIX, TabularEnvironment, open_gym
+from manyways.planset import PlanSet
+from manyways.policy import Policy
+
+FEWEST_STEPS = 100
+NEGLIGIBLE = 1e-4
+"""A discounted run ends when what follows counts for less than this."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean reward per step, with its standard error."""
+
+    mean: float
+    standard_error: float
+    steps: int
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """In which the true mean lies with a chance of 95 %."""
+        return self.mean - 1.96 * self.standard_error, self.mean + 1.96 * self.standard_error
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What was computed for a plan, and what runs of it earned; `environment` only where it came from Gymnasium."""
+
+    computed: float
+    model: Estimate
+    environment: Estimate | None
+
+
+def simulate(plans: PlanSet, plan: int = 1, steps: int = 10_000, seed: int = 0) -> Simulation:
+    """Run a plan of a set, numbered from 1.
+
+    Args:
+        plans: the set.
+        plan: which one.
+        steps: how many in all.
+        seed: of every random draw.
+    """
+    check_whole("steps", steps, FEWEST_STEPS)
+    check_whole("seed", seed, 0)
+    if not 1 <= check_whole("the plan's number", plan, 1) <= plans.k:
+        raise SettingError(f"there are plans 1 to {plans.k}, found {plan}")
+    policy = plans.policy(plan - 1)
+    here, there = np.random.default_rng(seed).spawn(2)
+    discount = plans.criterion.discount
+    if discount < 1:
+        model = _discounted(
+            [policy.rollout(_horizon(discount), here).rewards for _ in _runs(steps, discount)], discount
+        )
+    else:
+        model = _by_batches(policy.rollout(steps, here).rewards)
+    environment = None
+    if plans.mdp.name.startswith(PREFIX):
+        opened = open_gym(plans.mdp.name)
+        if opened.mdp.digest != plans.mdp.digest:
+            raise SettingError(f"{plans.mdp.name} is no longer the model that was planned for; plan again")
+        environment = _in_environment(opened, policy, steps, there, discount)
+    return Simulation(float(plans.rewards[plan - 1]), model, environment)
+
+
+def _in_environment(
+    opened: TabularEnvironment, policy: Policy, steps: int, rng: np.random.Generator, discount: float
+) -> Estimate:
+    state_of = {int(seen): s for s, seen in enumerate(opened.observations)}
+    bonus = opened.end_reward
+
+    def episode(limit: int, restart: bool) -> list[float]:
+        env, rewards = opened.env, []
+        seen, _ = env.reset(seed=int(rng.integers(2**31)))
+        while len(rewards) < limit:
+            seen, reward, ended, _, _ = env.step(policy.act(state_of[int(seen)], rng))
+            rewards.append(float(reward) + bonus * ended)
+            if ended:
+                if not restart:
+                    break
+                seen, _ = env.reset()
+        return rewards
+
+    if discount == 1:
+        return _by_batches(np.array(episode(steps, restart=True)))
+    return _discounted([np.array(episode(_horizon(discount), restart=False)) for _ in _runs(steps, discount)], discount)
+
+
+def _by_batches(rewards: Floats) -> Estimate:
+    """The mean of one long run; its error from the means of stretches long enough to be nearly independent."""
+    count = max(10, int(math.sqrt(len(rewards)) / 2))
+    means = np.array([part.mean() for part in np.array_split(rewards, count)])
+    return Estimate(float(rewards.mean()), float(means.std(ddof=1) / math.sqrt(count)), len(rewards))
+
+
+def _discounted(runs: list[Floats], discount: float) -> Estimate:
+    """Discounted reward, times 1 - discount as everywhere here, over independent runs."""
+    earned = np.array([(1 - discount) * (run @ discount ** np.arange(len(run))) for run in runs])
+    steps = sum(map(len, runs))
+    return Estimate(float(earned.mean()), float(earned.std(ddof=1) / math.sqrt(len(runs))), steps)
+
+
+def _horizon(discount: float) -> int:
+    return max(1, math.ceil(math.log(NEGLIGIBLE) / math.log(discount)))
+
+
+def _runs(steps: int, discount: float) -> range:
+    return range(max(30, steps // _horizon(discount)))

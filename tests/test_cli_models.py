@@ -1,0 +1,87 @@
+"""The commands that bring models in and plans out."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import manyways as mw
+from manyways.formats.tables import write_npz
+
+
+def manyways(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "manyways", *arguments], check=False, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("plans") / "plans.mw"
+    mw.plan("four-rooms:0", 2, 8.0).save(path)
+    return str(path)
+
+
+def test_convert(tmp_path):
+    answer = manyways("convert", "four-rooms:0", str(tmp_path / "rooms.npz"))
+    assert answer.returncode == 0
+    assert "361 states, 1,725 choices written to" in answer.stdout
+    assert mw.read(tmp_path / "rooms.npz").digest == mw.four_rooms(0).digest
+
+
+def test_convert_to_something_unknown_is_found_before_the_work(tmp_path):
+    answer = manyways("convert", "no-such-model", str(tmp_path / "rooms.xyz"))
+    assert answer.returncode == 2
+    assert "a model ends in one of .npz" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_export_and_simulate(kept, tmp_path):
+    answer = manyways("export", kept, str(tmp_path / "policy.json"), "--plan", "2")
+    assert answer.returncode == 0
+    plans = mw.load(kept)
+    found = mw.load_policy(tmp_path / "policy.json", plans.mdp)
+    np.testing.assert_array_equal(found.probabilities, plans.policies[1])
+    assert manyways("export", kept, str(tmp_path / "policy.json"), "--plan", "3").returncode == 2
+
+    answer = manyways("simulate", kept, "--plan", "2", "--steps", "20000", "--json")
+    run = json.loads(answer.stdout)
+    assert run["computed"] == plans.rewards[1]
+    assert abs(run["model"]["mean"] - run["computed"]) <= 4 * run["model"]["standard_error"]
+    assert "environment" not in run
+    assert "run in the model" in manyways("simulate", kept).stdout
+
+
+@pytest.mark.parametrize("ending", [".npz", ".drn", ".tra"])
+def test_a_prism_model_converted_and_read_without_storm_is_the_same(ending, tmp_path):
+    pytest.importorskip("stormpy")
+    robot = str(Path(__file__).parent / "models" / "robot.prism")
+    answer = manyways("convert", robot, str(tmp_path / f"robot{ending}"), "--const", "N=4,B=10", "--reward", "gain")
+    assert answer.returncode == 0, answer.stderr
+    original, again = mw.read(f"{robot}?const=N=4,B=10&reward=gain"), mw.read(tmp_path / f"robot{ending}")
+    assert again.digest == original.digest
+    assert again.labels.keys() == original.labels.keys()
+    assert list(map(again.action_name, range(again.n_choices))) == list(
+        map(original.action_name, range(again.n_choices))
+    )
+    assert again.state_names == original.state_names
+
+
+def test_options_are_settings_of_the_source(tmp_path):
+    (tmp_path / "maze.map").write_text("type octile\nheight 3\nwidth 4\nmap\n....\n.@@.\n....\n")
+    maze = str(tmp_path / "maze.map")
+    answer = manyways("plan", maze, "--start", "0,0", "--goal", "3,2", "--k", "2", "--json")
+    assert answer.returncode == 0, answer.stderr
+    assert json.loads(answer.stdout)["model"]["digest"] == mw.read(f"{maze}?start=0,0&goal=3,2").digest
+
+
+def test_a_label_to_restart_at(tmp_path):
+    model = mw.MDP.from_transitions(
+        [("a", "go", "b", 1.0, 0.0), ("b", "stay", "b", 1.0, 1.0)], labels={"goal": ["b"]}, name="line"
+    )
+    path = tmp_path / "line.npz"
+    write_npz(model, path)
+    assert mw.read(f"{path}?restart=goal").digest == model.restarting_at(model.labels["goal"]).digest
+    with pytest.raises(mw.SourceError, match="there is no label 'end' to restart at; the model has goal"):
+        mw.read(f"{path}?restart=end")

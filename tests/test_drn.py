@@ -1,0 +1,356 @@
+"""DRN files: what Storm writes is read, what is written comes back, and everything else gets a sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import manyways as mw
+from manyways.errors import ManywaysError, OutputError
+from manyways.formats import drn, text_tables
+from manyways.formats.drn import read_drn, write_drn
+from problems import random_mdp
+
+STORM = """// Exported by storm
+// Original model type: MDP
+@type: MDP
+@value_type: double
+@parameters
+
+@reward_models
+ steps\x20
+@nr_states
+3
+@nr_choices
+4
+@model
+state 0 [0, 1] init
+//[x=0\t& y=0]
+	action east [0, 1.5]
+		0 : 0.1
+		1 : 0.9
+	action stay [0, 0]
+		0 : 1
+state 1 [0.5, 0] far "my \\"label\\""
+//[x=1\t& y=0]
+	action 0 [0.25, -2e-1]
+		1 : 0.5
+		2 : 5e-1
+state 2 [0, 0] deadlock far
+//[x=2\t& y=0]
+	action 0 [0, 0]
+		2 : 1
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Reads a text as a DRN file."""
+
+    def read(text: str | bytes, reward: str | None = None) -> mw.MDP:
+        path = tmp_path / "model.drn"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return read_drn(path, reward)
+
+    return read
+
+
+@pytest.fixture
+def refusal(read):
+    def refusal(text: str | bytes, reward: str | None = "steps") -> str:
+        with pytest.raises(mw.SourceError) as caught:
+            read(text, reward)
+        return str(caught.value)
+
+    return refusal
+
+
+def uniform_start(mdp: mw.MDP, starts: np.ndarray, **details: object) -> mw.MDP:
+    return mw.MDP.from_csr(
+        mdp.transitions,
+        mdp.reward,
+        mdp.first_choice,
+        start=starts / starts.sum(),
+        actions=mdp.actions,
+        action_names=mdp.action_names,
+        **details,
+    )
+
+
+# ---- reading ----------------------------------------------------------------------------------
+
+
+def test_what_storm_writes(read):
+    mdp = read(STORM, "steps")
+    assert mdp.name == "model"
+    assert mdp.first_choice.tolist() == [0, 2, 3, 4]
+    assert mdp.transitions.toarray().tolist() == [[0.1, 0.9, 0], [1, 0, 0], [0, 0.5, 0.5], [0, 0, 1]]
+    assert mdp.reward.tolist() == [2.5, 1, -0.2, 0]
+    assert mdp.start.tolist() == [1, 0, 0]
+    assert [mdp.action_name(x) for x in range(4)] == ["east", "stay", "0", "0"]
+    assert mdp.state_names == ("x=0,y=0", "x=1,y=0", "x=2,y=0")
+    assert {name: mask.tolist() for name, mask in mdp.labels.items()} == {
+        "far": [False, True, True],
+        'my "label"': [False, True, False],
+    }
+
+
+def test_the_unnamed_reward_model(read):
+    assert read(STORM, "").reward.tolist() == [0, 0, 0.75, 0]
+
+
+@pytest.mark.parametrize("line", ["steps  ", "steps\t\t", "steps "])
+def test_the_unnamed_reward_model_may_come_last(read, line):
+    assert read(STORM.replace(" steps ", line, 1).replace("[0, 1.5]", "[1.5, 0]"), "").reward[0] == 1
+
+
+def test_names_with_several_blanks_between_them(read):
+    assert read(STORM.replace(" steps ", "energy   steps", 1), "energy").reward.tolist() == [0, 0, 0.75, 0]
+
+
+@pytest.mark.parametrize(
+    ("reward", "message"),
+    [
+        (None, "there are 2 rewards, say which one to take: '', 'steps'"),
+        ("step", "there is no reward 'step'; there is '', 'steps'"),
+    ],
+)
+def test_the_reward_model_must_be_clear(refusal, reward, message):
+    assert message in refusal(STORM, reward)
+
+
+SMALL = "@type: MDP\n@model\nstate 0 init\n\taction a\n\t\t0 : 1\n"
+
+
+def test_neither_rewards_nor_sizes_nor_names(read, refusal):
+    mdp = read(SMALL)
+    assert mdp.reward.tolist() == [0]
+    assert mdp.state_names is None
+    assert "there is no reward 'steps'; there is none" in refusal(SMALL)
+
+
+def test_the_only_reward_model_needs_no_name(read):
+    text = SMALL.replace("@model", "@reward_models\ncost\n@model").replace("action a", "action a [7]")
+    assert read(text).reward.tolist() == [7]
+    assert read(text, "cost").reward.tolist() == [7]
+
+
+def test_a_reward_model_without_any_number_is_zero(read):
+    assert read(SMALL.replace("@model", "@reward_models\ncost \n@model"), "cost").reward.tolist() == [0]
+
+
+def test_brackets_may_be_missing_where_the_reward_is_zero(read):
+    assert read(STORM.replace("action stay [0, 0]", "action stay"), "steps").reward.tolist() == [2.5, 1, -0.2, 0]
+
+
+def test_a_chain_is_a_model_without_alternatives(read):
+    mdp = read(SMALL.replace("MDP", "DTMC"))
+    assert mdp.n_choices == 1
+
+
+def test_windows_line_ends_odd_indentation_and_no_last_newline(read):
+    expected = read(STORM, "steps").digest
+    assert read(STORM.replace("\n", "\r\n"), "steps").digest == expected
+    assert read(STORM.replace("\t", " " * 99), "steps").digest == expected
+    assert read(STORM.rstrip(), "steps").digest == expected
+    assert read(STORM.replace(" : ", ":"), "steps").digest == expected
+
+
+def test_several_starts_are_equally_likely(read):
+    assert read(STORM.replace("deadlock far", "init"), "steps").start.tolist() == [0.5, 0, 0.5]
+
+
+def test_names_of_some_states_only_are_none(read):
+    assert read(STORM.replace("//[x=1\t& y=0]\n", ""), "steps").state_names is None
+
+
+# ---- refusals ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("@model\n", "", "model.drn is not a DRN file: it has no line '@model'"),
+        ("@type: MDP\n", "", "the model's type is ''; only MDP and DTMC can be read"),
+        ("@type: MDP", "@type: POMDP", "the model's type is 'POMDP'; only MDP and DTMC can be read"),
+        ("@type: MDP", "@type: CTMC", "the model's type is 'CTMC'"),
+        ("@type: MDP", "@type: MA", "the model's type is 'MA'"),
+        ("@type: MDP", "@type: DTMC", "line 14: state 0 has not exactly one action, as a DTMC must have"),
+        ("@parameters\n", "@parameters\np q", "the model has parameters; give them values before exporting it"),
+        ("@nr_states", "@placeholders\n$0 : 1/p\n$1 : p\n@nr_states", "the model has parameters"),
+        ("double", "rational", "the model's numbers are of type 'rational', expected 'double'"),
+        ("double", "double-interval", "the model's numbers are of type 'double-interval', expected 'double'"),
+        ("@type", "hello\n@type", "line 3: expected an @word or a comment before '@model', found 'hello'"),
+        ("@nr_states\n3", "@nr_states\n4", "@nr_states is '4', but 3 states follow; is the file complete?"),
+        ("@nr_states\n3", "@nr_states\n" + "9" * 5000, "@nr_states is '9999"),
+        ("@nr_choices\n4", "@nr_choices\n3", "@nr_choices is '3', but 4 choices follow; is the file complete?"),
+        (" steps ", "a b c", "@reward_models names 3 reward models, but there are 2 numbers in brackets"),
+        ("state 0", "action 0", "@nr_states is '3', but 2 states follow"),
+        ("state 1", "state 2", "line 21: expected state 1; states must be numbered in order, found 'state 2 ["),
+        ("state 1", "state one", "line 21: expected 'state NUMBER [rewards] labels', found 'state one"),
+        ("state 1", "stat 1", "line 21: expected 'state NUMBER"),
+        ("action stay", "action", "line 19: expected 'action NAME [rewards]', found 'action [0, 0]'"),
+        ("stay [0, 0]", "stay [0, 0", "line 19: expected 'action NAME [rewards]'"),
+        ("stay [0, 0]", "stay [0]", "line 19: expected 2 plain numbers in the brackets, one for each reward model"),
+        ("stay [0, 0]", "stay [0, p]", "line 19: expected 2 plain numbers in the brackets"),
+        ("stay [0, 0]", "stay [0, 1e999]", "line 19: rewards must be finite, found"),
+        ("[0.5, 0]", "[0.5, 1/3]", "line 21: expected 2 plain numbers in the brackets"),
+        ("\t\t0 : 1\n", "\t\t0 : p\n", "line 20: expected 'target : probability' with plain numbers"),
+        ("\t\t0 : 1\n", "\t\t0 : [0.1, 0.2]\n", "line 20: expected 'target : probability' with plain numbers"),
+        ("\t\t0 : 1\n", "\t\t0 : 1/1\n", "line 20: expected 'target : probability' with plain numbers"),
+        ("\t\t0 : 1\n", "\t\t0 : 1.0.0\n", "line 20: expected 'target : probability' with plain numbers"),
+        ("\t\t0 : 1\n", "\t\t0 : e\n", "line 20: expected 'target : probability' with plain numbers"),
+        ("\t\t0 : 1\n", "\t\t0 1 :\n", "line 20: expected 'target : probability' with plain numbers"),
+        ("\t\t0 : 1\n", "\t\t0 : 1 1\n", "line 20: expected 'target : probability' with plain numbers"),
+        ("1 : 0.9", "3 : 0.9", "line 18: there is no such state; states are 0..2, found '3 : 0.9'"),
+        ("1 : 0.9", "1.5 : 0.9", "line 18: there is no such state"),
+        ("1 : 0.9", "1 : -0.9", "line 18: a probability must be finite and not negative"),
+        ("1 : 0.9", "1 : 1e999", "line 18: a probability must be finite and not negative"),
+        ("\taction stay", "\t\tx : 1\n\taction stay", "line 19: expected 'state', 'action', 'target : probability'"),
+        ("state 2 [0, 0] deadlock far\n", "state 2\n2 : 1\n", "line 27: a transition must stand below an action"),
+        ("init", "", "no state has the label 'init'; give it to the state to start in"),
+    ],
+)
+def test_malformed_files(refusal, old, new, message):
+    assert old in STORM
+    assert message in refusal(STORM.replace(old, new, 1))
+
+
+def test_nothing_behind_the_header(refusal):
+    assert "there is no state after '@model'" in refusal("@type: MDP\n@model\n")
+    assert "line 3: expected 'state 0' first, found '0 : 1'" in refusal("@type: MDP\n@model\n0 : 1\nstate 0 init\n")
+
+
+def test_what_is_no_model_is_refused_as_such(read):
+    with pytest.raises(mw.ModelError, match=r"sum to 0\.9"):
+        read(STORM.replace("0 : 1\n", "0 : 0.9\n", 1), "steps")
+    with pytest.raises(mw.ModelError, match="has no action"):
+        read("@type: MDP\n@model\nstate 0 init\n\taction a\n\t\t0 : 1\nstate 1\n")
+
+
+def test_the_first_of_many_bad_lines_is_named(refusal):
+    lines = ["\t\t0 : 1"] * 1000
+    lines[700] = lines[900] = "\t\t0 : x"
+    text = "@type: MDP\n@model\nstate 0 init\n\taction a\n" + "\n".join(lines)
+    assert "line 705: expected 'target : probability'" in refusal(text, None)
+
+
+def test_files_that_cannot_be_read(refusal, tmp_path, monkeypatch):
+    with pytest.raises(mw.SourceError, match=r"cannot read .*none.drn: No such file"):
+        read_drn(tmp_path / "none.drn")
+    with pytest.raises(mw.SourceError, match="cannot read"):
+        read_drn(tmp_path)
+    assert "is not a text file: byte 2 is not UTF-8" in refusal(b"//\xff")
+    monkeypatch.setattr(text_tables, "LARGEST_FILE", 10)
+    assert "bytes; a model file may have at most 10" in refusal(STORM)
+
+
+def test_labels_that_would_fill_the_memory(refusal, monkeypatch):
+    monkeypatch.setattr(text_tables, "MOST_LABEL_MARKS", 5)
+    assert "4 labels are too many for 3 states" in refusal(STORM)
+
+
+# ---- there and back ---------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), data=st.data())
+def test_what_is_written_comes_back(tmp_path_factory, seed, data):
+    rng = np.random.default_rng(seed)
+    mdp = random_mdp(rng, max_states=6)
+    starts = rng.random(mdp.n_states) < 0.5
+    starts[rng.integers(mdp.n_states)] = True
+    text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=5)
+    label = text.filter(lambda name: name not in text_tables.NOT_KEPT)
+    # A label without states has no place in the file.
+    labels = {name: np.arange(mdp.n_states) <= i for i, name in enumerate(data.draw(st.sets(label, max_size=3)))}
+    mdp = uniform_start(mdp, starts, labels=labels, state_names=[f"x={s}, [y]" for s in range(mdp.n_states)])
+    path = tmp_path_factory.mktemp("drn") / "model.drn"
+    write_drn(mdp, path)
+    back = read_drn(path, text_tables.REWARD)
+    assert back.digest == mdp.digest
+    assert back.state_names == mdp.state_names
+    assert [back.action_name(x) for x in range(back.n_choices)] == [mdp.action_name(x) for x in range(mdp.n_choices)]
+
+
+def test_models_larger_than_what_is_written_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(drn, "STATES_AT_ONCE", 7)
+    mdp = mw.nine_rooms(3)
+    write_drn(mdp, tmp_path / "model.drn")
+    assert read_drn(tmp_path / "model.drn").digest == mdp.digest
+
+
+def test_action_names_become_single_words(tmp_path):
+    mdp = mw.MDP.from_transitions([(0, "go on", 0, 1.0, 0.0), (0, "", 0, 1.0, 0.0)])
+    write_drn(mdp, tmp_path / "model.drn")
+    assert read_drn(tmp_path / "model.drn").action_names == ("go_on", "_")
+
+
+def test_what_the_format_cannot_hold(tmp_path):
+    rows = [(s, "a", t, 0.5, 0.0) for s in (0, 1) for t in (0, 1)]
+    path = tmp_path / "model.drn"
+    with pytest.raises(OutputError, match="some states are likelier to start in than others"):
+        write_drn(mw.MDP.from_transitions(rows, start={0: 0.25, 1: 0.75}), path)
+    with pytest.raises(OutputError, match="means the start by the label 'init'"):
+        write_drn(mw.MDP.from_transitions(rows, labels={"init": [1]}), path)
+    with pytest.raises(OutputError, match="has a line break"):
+        write_drn(mw.MDP.from_transitions(rows, labels={"a\nb": [1]}), path)
+    with pytest.raises(OutputError, match="cannot write"):
+        write_drn(mw.MDP.from_transitions(rows), tmp_path / "no" / "model.drn")
+
+
+# ---- anything at all --------------------------------------------------------------------------
+
+PIECES = [
+    "1e999",
+    "nan",
+    "9" * 400,
+    "1/3",
+    "[",
+    "]",
+    '"',
+    ":",
+    "\n",
+    "\t",
+    "\0",
+    "@model\n",
+    "state ",
+    "action ",
+    "//[",
+    "-",
+]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    changes=st.lists(
+        st.tuples(st.integers(0, len(STORM)), st.integers(0, 12), st.sampled_from(PIECES) | st.text(max_size=4)),
+        min_size=1,
+        max_size=4,
+    ),
+    reward=st.sampled_from(["steps", "", None]),
+)
+def test_damaged_files_never_get_anything_but_a_sentence(tmp_path_factory, changes, reward):
+    text = STORM
+    for at, length, new in changes:
+        text = text[:at] + new + text[at + length :]
+    only_sentences(tmp_path_factory, text, reward)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=60) | st.text("01s: \n\t[]/", max_size=60).map(lambda text: SMALL + text))
+def test_arbitrary_text_never_gets_anything_but_a_sentence(tmp_path_factory, text):
+    only_sentences(tmp_path_factory, text, None)
+
+
+def only_sentences(tmp_path_factory, text: str, reward: str | None) -> None:
+    path = tmp_path_factory.getbasetemp() / "fuzz.drn"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    message = "none"
+    try:
+        assert read_drn(path, reward).n_states > 0
+    except ManywaysError as error:
+        message = str(error)
+    assert 0 < len(message) < 10_000

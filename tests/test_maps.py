@@ -1,0 +1,595 @@
+"""Closed walls and eight directions, and maps of foreign formats: MovingAI and Nav2."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import struct
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+import manyways as mw
+from manyways.errors import ManywaysError
+from manyways.formats.movingai import read_movingai, world_from_movingai
+from manyways.formats.nav2 import parse_yaml, read_image, read_nav2
+from manyways.occupancy import state_occupancy
+
+Cell = tuple[int, int]
+Choices = dict[Cell, dict[str, dict[Cell, float]]]
+
+
+def drawn(*rows: str) -> np.ndarray:
+    return np.array([[cell == "#" for cell in row] for row in rows])
+
+
+def choices_of(mdp: mw.MDP) -> Choices:
+    """Cell -> action -> next cell -> probability."""
+    choices: Choices = {}
+    for choice in range(mdp.n_choices):
+        row = mdp.transitions[[choice]].tocoo()
+        choices.setdefault(mdp.layout.position(int(mdp.choice_state[choice])), {})[mdp.action_name(choice)] = {
+            mdp.layout.position(int(s)): round(float(p), 12) for s, p in zip(row.coords[1], row.data, strict=True)
+        }
+    return choices
+
+
+def position(mdp: mw.MDP, label: str) -> Cell:
+    return mdp.layout.position(int(np.flatnonzero(mdp.labels[label])[0]))
+
+
+# ---- grids ------------------------------------------------------------------------------------
+
+
+def test_grids_are_the_papers_unless_told_otherwise():
+    walls = drawn("..#.", ".#..", "....")
+    plain = mw.grid_world(walls, (0, 0), (2, 3))
+    assert plain.digest == mw.grid_world(walls, (0, 0), (2, 3), directions=4, enterable_walls=True).digest
+    assert plain.digest.startswith("4e42a136f248cd76")
+    assert mw.nine_rooms(7).digest.startswith("d0d56b1e0bb5a6cc")
+
+
+def test_eight_directions_by_hand():
+    mdp = mw.grid_world(drawn("...", "#.."), (0, 0), (1, 2), directions=8, correct_transition=0.8)
+    assert mdp.action_names == (
+        *("down", "left", "up", "right", "down-left", "down-right", "up-left", "up-right", "stop"),
+    )
+    quarter = 0.05
+    assert choices_of(mdp) == {
+        (0, 0): {
+            "down": {(1, 0): 0.8, (0, 1): 0.1, (1, 1): 0.1},
+            "right": {(0, 1): 0.8, (1, 0): 0.1, (1, 1): 0.1},
+            "down-right": {(1, 1): 0.8, (0, 1): 0.1, (1, 0): 0.1},
+            "stop": {(0, 0): 1.0},
+        },
+        (0, 1): {
+            name: {cell: 0.8 if cell == aim else quarter for cell in ((0, 0), (0, 2), (1, 0), (1, 1), (1, 2))}
+            for name, aim in {
+                "down": (1, 1),
+                "left": (0, 0),
+                "right": (0, 2),
+                "down-left": (1, 0),
+                "down-right": (1, 2),
+            }.items()
+        }
+        | {"stop": {(0, 1): 1.0}},
+        (0, 2): {
+            "down": {(1, 2): 0.8, (0, 1): 0.1, (1, 1): 0.1},
+            "left": {(0, 1): 0.8, (1, 2): 0.1, (1, 1): 0.1},
+            "down-left": {(1, 1): 0.8, (0, 1): 0.1, (1, 2): 0.1},
+            "stop": {(0, 2): 1.0},
+        },
+        (1, 0): {
+            "up": {(0, 0): 0.8, (0, 1): 0.1, (1, 1): 0.1},
+            "right": {(1, 1): 0.8, (0, 0): 0.1, (0, 1): 0.1},
+            "up-right": {(0, 1): 0.8, (0, 0): 0.1, (1, 1): 0.1},
+            "stop": {(1, 0): 1.0},
+        },
+        (1, 1): {
+            name: {cell: 0.8 if cell == aim else quarter for cell in ((0, 0), (0, 1), (0, 2), (1, 0), (1, 2))}
+            for name, aim in {
+                "left": (1, 0),
+                "up": (0, 1),
+                "right": (1, 2),
+                "up-left": (0, 0),
+                "up-right": (0, 2),
+            }.items()
+        }
+        | {"stop": {(1, 1): 1.0}},
+        (1, 2): {"stop": {(0, 0): 1.0}},
+    }
+
+
+def test_closed_walls_by_hand():
+    mdp = mw.grid_world(drawn(".#", "..", ".#"), (0, 0), (2, 0), enterable_walls=False, correct_transition=0.8)
+    assert mdp.layout.cells.tolist() == [0, 2, 3, 4]
+    assert (mdp.layout.blocked == drawn(".#", "..", ".#")).all()
+    assert not mdp.labels["wall"].any()
+    assert choices_of(mdp) == {
+        (0, 0): {"down": {(1, 0): 1.0}, "stop": {(0, 0): 1.0}},
+        (1, 0): {
+            "down": {(2, 0): 0.8, (0, 0): 0.1, (1, 1): 0.1},
+            "up": {(0, 0): 0.8, (2, 0): 0.1, (1, 1): 0.1},
+            "right": {(1, 1): 0.8, (0, 0): 0.1, (2, 0): 0.1},
+            "stop": {(1, 0): 1.0},
+        },
+        (1, 1): {"left": {(1, 0): 1.0}, "stop": {(1, 1): 1.0}},
+        (2, 0): {"stop": {(0, 0): 1.0}},
+    }
+
+
+def test_no_diagonal_cuts_a_corner_of_a_closed_wall():
+    around = choices_of(mw.grid_world(drawn("...", ".#.", "..."), (0, 0), (2, 2), directions=8, enterable_walls=False))
+    assert set(around[0, 1]) == {"left", "right", "stop"}
+    assert around[0, 1]["right"] == {(0, 2): 0.95, (0, 0): 0.05}
+    entered = choices_of(mw.grid_world(drawn("...", ".#.", "..."), (0, 0), (2, 2), directions=8))
+    assert set(entered[0, 1]) == {"down", "left", "right", "down-left", "down-right", "stop"}
+
+
+def test_cells_that_the_start_does_not_lead_to_are_no_states():
+    walls = drawn("...#.", "##.##", ".....")
+    mdp = mw.grid_world(walls, (0, 0), (2, 2), enterable_walls=False, labels={"left": np.indices(walls.shape)[1] < 2})
+    assert [mdp.layout.position(s) for s in range(mdp.n_states)] == [(0, 0), (0, 1), (0, 2), (1, 2), (2, 2)]
+    assert mdp.labels["left"].tolist() == [True, True, False, False, False]
+    assert (position(mdp, "start"), position(mdp, "goal")) == ((0, 0), (2, 2))
+    assert mw.plan(mdp, k=1).optimal_reward > 0, "the cells behind the goal would make it not weakly accessible"
+
+
+def brute_force(walls: np.ndarray, start: Cell, goal: Cell, directions: int, correct: float) -> Choices:
+    """The rules of closed walls, written out anew, cell by cell."""
+    names = {(1, 0): "down", (0, -1): "left", (-1, 0): "up", (0, 1): "right"}
+    if directions == 8:
+        names |= {(a, b): f"{names[a, 0]}-{names[0, b]}" for a in (1, -1) for b in (-1, 1)}
+
+    def free(r: int, c: int) -> bool:
+        return 0 <= r < walls.shape[0] and 0 <= c < walls.shape[1] and not walls[r, c]
+
+    choices: Choices = {goal: {"stop": {start: 1.0}}}
+    waiting = [start]
+    while waiting:
+        r, c = cell = waiting.pop()
+        if cell in choices:
+            continue
+        near = {
+            name: (r + a, c + b)
+            for (a, b), name in names.items()
+            if free(r + a, c + b) and free(r + a, c) and free(r, c + b)
+        }
+        choices[cell] = {"stop": {cell: 1.0}}
+        for name, aim in near.items():
+            row = {to: (1 - correct) / (len(near) - 1) for to in near.values() if to != aim}
+            row[aim] = correct if row else 1.0
+            choices[cell][name] = {to: round(p, 12) for to, p in row.items() if p > 0}
+        waiting += near.values()
+    return choices
+
+
+@pytest.mark.parametrize("directions", [4, 8])
+@pytest.mark.parametrize("seed", range(12))
+def test_closed_walls_are_as_written_out_anew(directions, seed):
+    draw = np.random.default_rng(seed)
+    walls = draw.random(draw.integers(2, 8, 2)) < 0.3
+    walls[0] = walls[:, -1] = False
+    start, goal = (0, 0), (walls.shape[0] - 1, walls.shape[1] - 1)
+    correct = float(draw.choice([0.0, 0.5, 0.9, 1.0]))
+    mdp = mw.grid_world(walls, start, goal, directions=directions, enterable_walls=False, correct_transition=correct)
+    assert choices_of(mdp) == brute_force(walls, start, goal, directions, correct)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("directions", 6, "directions must be 4 or 8, found 6"),
+        ("directions", "8", "directions must be 4 or 8, found '8'"),
+        ("directions", None, "directions must be 4 or 8, found None"),
+        ("enterable_walls", "no", "enterable_walls must be False or True, found 'no'"),
+        ("enterable_walls", 2, "enterable_walls must be False or True, found 2"),
+    ],
+)
+def test_new_settings_are_checked(setting, value, message):
+    with pytest.raises(mw.SettingError, match=message):
+        mw.grid_world(np.zeros((2, 2), bool), (0, 0), (1, 1), **{setting: value})
+
+
+# ---- MovingAI ---------------------------------------------------------------------------------
+
+MAZE = "type octile\nheight 3\nwidth 5\nmap\n..@..\n.T.G.\n..S.W\n"
+
+
+def test_movingai_by_hand(tmp_path):
+    path = tmp_path / "maze.map"
+    path.write_bytes(MAZE.replace("\n", "\r\n").encode())
+    mdp = read_movingai(path, start="0,1", goal=(4, 0), step_reward=-1.0)
+    walls = drawn("..#..", ".#...", "....#")
+    assert mdp.name == "maze"
+    assert (position(mdp, "start"), position(mdp, "goal")) == ((1, 0), (0, 4))
+    assert (mdp.layout.blocked == walls).all()
+    same = mw.grid_world(walls, (1, 0), (0, 4), directions=8, enterable_walls=False, step_reward=-1.0)
+    assert mdp.digest == same.digest
+    entered = read_movingai(path, start="0,1", goal=(4, 0), directions=4, enterable_walls=True)
+    assert entered.digest == mw.grid_world(walls, (1, 0), (0, 4)).digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("map\n", "", "m is not a MovingAI map: expected the lines 'type octile'"),
+        ("octile", "tile", "expected a MovingAI map of type octile, found type 'tile'"),
+        ("height 3", "", "expected a line 'height N' with a whole number from 1 on before 'map', found ''"),
+        ("width 5", "width five", "expected a line 'width N' .* found 'five'"),
+        ("width 5", "width 0", "expected a line 'width N' .* found '0'"),
+        ("height 3", "height 2", "the header says height 2, but 3 rows follow"),
+        ("width 5", "width 4", "the header says width 4, but row 1 has 5 cells"),
+        (".T.G.", ".T.G", "the header says width 5, but row 2 has 4 cells"),
+        ("height 3\nwidth 5", "height 99999\nwidth 99999", "99999 x 99999 cells are too many"),
+        (
+            ".T.G.",
+            ".T.x.",
+            "unknown character 'x' in row 2, column 4 of the map; free cells are . G S, blocked ones @ O",
+        ),
+    ],
+)
+def test_damaged_movingai_maps_are_refused(old, new, message):
+    assert old in MAZE
+    with pytest.raises(mw.SourceError, match=message):
+        world_from_movingai(MAZE.replace(old, new), "m", start="0,0", goal="4,0")
+
+
+@pytest.mark.parametrize(
+    ("start", "goal", "message"),
+    [
+        (None, "1,1", r"does not say where the start is; give start and goal, as in m.map\?start=1,2&goal=30,40"),
+        ("0,0", None, "does not say where the goal is"),
+        ("0", "1,0", "the start must be two numbers x,y; found '0'"),
+        ("0,0", "a,b", "the goal must be two numbers x,y; found 'a,b'"),
+        ("0,nan", "1,0", "the start must be two numbers x,y; found '0,nan'"),
+        ((1, 2, 3), "1,0", r"the start must be two numbers x,y; found '\(1, 2, 3\)'"),
+        (7, "1,0", "the start must be two numbers x,y; found '7'"),
+        ("0.5,0", "1,0", "the start must be a cell, two whole numbers x,y; found 0.5,0"),
+        ("0,3", "1,0", r"the start \(x 0, y 3\) lies outside the map, which has 5 columns \(x\) and 3 rows \(y\)"),
+        ("0,0", "-1,0", r"the goal \(x -1, y 0\) lies outside"),
+        ("0,0", "4,2", r"the goal \(x 4, y 2\) lies in a blocked cell"),
+        ("0,0", "0,0", "start and goal are the same cell"),
+    ],
+)
+def test_impossible_ends_of_movingai_maps_are_refused(start, goal, message):
+    with pytest.raises(ManywaysError, match=message):
+        world_from_movingai(MAZE, "m", start=start, goal=goal)
+
+
+@pytest.mark.parametrize("read", [read_movingai, read_nav2])
+def test_files_that_cannot_be_read(read, tmp_path):
+    ends: dict[str, Any] = {"start": "0,0", "goal": "1,1"}
+    with pytest.raises(mw.SourceError, match=r"cannot read .*nothing: No such file"):
+        read(tmp_path / "nothing", **ends)
+    with pytest.raises(mw.SourceError, match="is a folder or device, expected a file"):
+        read(tmp_path, **ends)
+    with pytest.raises(mw.SourceError, match="cannot read"):
+        read("a\0b", **ends)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(mw.SourceError, match="is not a text file"):
+        read(tmp_path / "binary", **ends)
+    with (tmp_path / "large").open("wb") as file:
+        os.truncate(file.fileno(), 2**29)
+    with pytest.raises(mw.SourceError, match="has 536,870,912 bytes; it may have at most"):
+        read(tmp_path / "large", **ends)
+
+
+# ---- Nav2 -------------------------------------------------------------------------------------
+
+YAML = """image: map.pgm
+resolution: 0.5
+origin: [-1.0, 2.0, 0.0]
+negate: 0
+occupied_thresh: 0.65
+free_thresh: 0.196
+mode: trinary
+"""
+PIXELS = np.array([[254, 254, 0, 254], [254, 254, 205, 254], [254, 254, 254, 254]], np.uint8)
+BLOCKED = drawn("..#.", "..#.", "....")
+ENDS: dict[str, Any] = {"start": (-0.9, 2.1), "goal": "0.6,3.4"}
+
+
+def pgm(pixels: np.ndarray, kind: str = "P5", most: int = 255) -> bytes:
+    rows, columns = pixels.shape
+    head = f"{kind}\n# by hand\n{columns} {rows}\n{most}\n".encode()
+    if kind == "P2":
+        return head + "\n".join(" ".join(map(str, row)) for row in pixels).encode() + b"\n"
+    return head + pixels.astype(np.uint8 if most < 256 else ">u2").tobytes()
+
+
+def encoded(pixels: np.ndarray, mode: str, kind: str = "PNG") -> bytes:
+    file = io.BytesIO()
+    if mode == "I;16":
+        Image.fromarray(pixels.astype(np.uint16) * 257).save(file, kind)
+    else:
+        Image.fromarray(pixels).convert(mode).save(file, kind)
+    return file.getvalue()
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a map of YAML and image, and returns the path of its YAML."""
+
+    def write(text: str = YAML, image: bytes | None = None) -> Path:
+        (tmp_path / "map.pgm").write_bytes(pgm(PIXELS) if image is None else image)
+        (tmp_path / "map.yaml").write_text(text)
+        return tmp_path / "map.yaml"
+
+    return write
+
+
+def test_nav2_by_hand(write):
+    mdp = read_nav2(write(), **ENDS, goal_reward=30.0)
+    assert mdp.name == "map"
+    assert (mdp.layout.blocked == BLOCKED).all(), "occupied and unknown pixels are blocked"
+    assert (position(mdp, "start"), position(mdp, "goal")) == ((2, 0), (0, 3))
+    same = mw.grid_world(BLOCKED, (2, 0), (0, 3), directions=8, enterable_walls=False, goal_reward=30.0)
+    assert mdp.digest == same.digest
+    assert read_nav2(write(), start="0,2", goal=(3, 0), unit="cells", goal_reward=30.0).digest == mdp.digest
+    assert read_nav2(write(), **ENDS, directions=4, enterable_walls=True).digest == (
+        mw.grid_world(BLOCKED, (2, 0), (0, 3)).digest
+    )
+
+
+def images() -> dict[str, bytes]:
+    found = {
+        f"{kind} {most}": pgm(PIXELS.astype(int) * (most // 255), kind, most)
+        for kind in ("P2", "P5")
+        for most in (255, 65535)
+    }
+    found |= {f"PNG {mode}": encoded(PIXELS, mode) for mode in ("L", "RGB", "RGBA", "LA", "P", "I;16")}
+    return found | {"BMP": encoded(PIXELS, "RGB", "BMP"), "P5 and a newline": pgm(PIXELS) + b"\n"}
+
+
+@pytest.mark.parametrize("kind", images())
+def test_every_kind_of_image(write, kind):
+    assert (read_nav2(write(image=images()[kind]), **ENDS).layout.blocked == BLOCKED).all()
+
+
+def test_black_and_white_images_and_images_elsewhere(write, tmp_path):
+    (tmp_path / "other").mkdir()
+    image = tmp_path / "other" / "a.png"
+    image.write_bytes(encoded(np.where(BLOCKED, 0, 255).astype(np.uint8), "1"))
+    for said in (str(image), "other/a.png"):
+        assert (read_nav2(write(YAML.replace("map.pgm", said)), **ENDS).layout.blocked == BLOCKED).all()
+
+
+def test_negate_and_thresholds(write):
+    negated = write(YAML.replace("negate: 0", "negate: 1"), pgm(255 - PIXELS))
+    assert (read_nav2(negated, **ENDS).layout.blocked == BLOCKED).all()
+    bold = write(YAML.replace("free_thresh: 0.196", "free_thresh: 0.25"))
+    assert (read_nav2(bold, **ENDS).layout.blocked == drawn("..#.", "....", "....")).all(), "205 is 0.196.. occupied"
+
+
+def test_what_the_yaml_need_not_say(write):
+    short = write("image: map.pgm\nresolution: 5e-1\norigin: [-1, 2, 0]\n")
+    assert read_nav2(short, **ENDS).digest == read_nav2(write(), **ENDS).digest
+
+
+def test_metres_on_the_edge_of_a_pixel_belong_to_the_next(write):
+    said = write("image: map.pgm\nresolution: 0.1\norigin: [0, 0, 0]\n", pgm(np.full((10, 10), 255)))
+    assert 0.3 / 0.1 < 3
+    assert position(read_nav2(said, start=(0.3, 0.0), goal=(0.55, 0.35)), "start") == (9, 3)
+
+
+def test_coarse_cells_are_blocked_if_any_pixel_is(write):
+    pixels = np.full((5, 8), 254, np.uint8)
+    pixels[0, 3] = 0
+    mdp = read_nav2(write(image=pgm(pixels)), start="0,0", goal="7,3", unit="cells", coarsen=2)
+    assert (mdp.layout.blocked == drawn(".#..", "....", "####")).all(), "what the image does not fill is blocked"
+    assert (position(mdp, "start"), position(mdp, "goal")) == ((0, 0), (1, 3))
+    with pytest.raises(mw.SourceError, match=r"column 2, row 1 of the image, in a cell of 2 x 2 pixels.* blocked"):
+        read_nav2(write(image=pgm(pixels)), start="2,1", goal="7,3", unit="cells", coarsen=2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"start": None}, r"does not say where the start is; give start and goal, as in map.yaml\?start="),
+        ({"goal": "x"}, "the goal must be two numbers x,y; found 'x'"),
+        ({"start": (-1.1, 2.1)}, r"start \(-1.1 m, 2.1 m: column -1, row 2 of the image\) lies outside .* 4 columns"),
+        ({"start": (0, 1e300)}, "start .* lies outside"),
+        ({"start": (0, 1.7e308), "unit": "m"}, "start .* lies outside"),
+        ({"goal": (0.2, 3.2)}, r"goal \(0.2 m, 3.2 m: column 2, row 0 of the image\) lies in a blocked cell"),
+        ({"start": (2, 1), "unit": "cells"}, r"start \(0.25 m, 2.75 m: column 2, row 1 of the image\) lies in a block"),
+        ({"start": (0.5, 1), "unit": "cells"}, "the start must be a cell, two whole numbers x,y; found 0.5,1"),
+        ({"unit": "feet"}, "unit must be one of m, cells, found 'feet'"),
+        ({"coarsen": 0}, "coarsen must be a whole number from 1 on, found 0"),
+        ({"coarsen": 10**9}, "cells of 1000000000 x 1000000000 pixels do not fit the image, which has 4 x 3"),
+    ],
+)
+def test_impossible_places_of_nav2_maps_are_refused(write, change, message):
+    with pytest.raises(ManywaysError, match=message):
+        read_nav2(write(), **(ENDS | change))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (YAML, "{", "m is not a YAML file: while parsing"),
+        (YAML, "[" * 1000, "m is not a YAML file: RecursionError"),
+        (YAML, "image: 2001-99-99", "m is not a YAML file: ValueError"),
+        (YAML, "S.G", "m is not the YAML file of a map: expected the entries image, resolution and origin"),
+        (YAML, "resolution: 1", "m is not the YAML file of a map"),
+        ("map.pgm", "[1, 2]", "image must be the path of a PGM or PNG file, found a list of 2"),
+        ("map.pgm", "", "image must be the path of a PGM or PNG file, found nothing"),
+        ("resolution: 0.5\n", "", "resolution must be a finite number, found nothing"),
+        ("resolution: 0.5", "resolution: fine", "resolution must be a finite number, found 'fine'"),
+        ("resolution: 0.5", "resolution: .nan", "resolution must be a finite number, found nan"),
+        ("resolution: 0.5", "resolution: true", "resolution must be a finite number, found True"),
+        (
+            "resolution: 0.5",
+            "resolution: 0x" + "f" * 5000,
+            "resolution must be a finite number, found a value of type int",
+        ),
+        ("resolution: 0.5", "resolution: -1", "resolution must be metres a pixel, above 0, found -1"),
+        ("[-1.0, 2.0, 0.0]", "[-1.0, 2.0]", r"origin must be \[x, y, yaw\], found a list of 2"),
+        ("[-1.0, 2.0, 0.0]", "home", r"origin must be \[x, y, yaw\], found 'home'"),
+        ("[-1.0, 2.0, 0.0]", "[a, 2.0, 0]", r"origin\[0\] must be a finite number, found 'a'"),
+        ("0.0]", "1.57]", "the origin's yaw is 1.57; turned maps are not read: turn the image and set the yaw to 0"),
+        ("negate: 0", "negate: 2", "negate must be 0 or 1, found 2"),
+        ("0.65", "0.1", "expected 0 <= free_thresh <= occupied_thresh <= 1, found 0.196 and 0.1"),
+        ("trinary", "raw", "mode must be trinary or scale, found 'raw'"),
+    ],
+)
+def test_damaged_yaml_is_refused(old, new, message):
+    assert old in YAML
+    with pytest.raises(mw.SourceError, match=message):
+        parse_yaml(YAML.replace(old, new), "m")
+
+
+def test_yaml_makes_no_objects(tmp_path):
+    with pytest.raises(mw.SourceError, match="could not determine a constructor"):
+        parse_yaml(f"image: !!python/object/apply:os.mkdir ['{tmp_path}/made']", "m")
+    assert not (tmp_path / "made").exists()
+
+
+def test_without_pyyaml_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(mw.SettingError, match=re.escape("pip install 'manyways[maps]'")):
+        parse_yaml(YAML, "m")
+
+
+def png_of_size(width: int, height: int) -> bytes:
+    """The beginning of a PNG file that says it is so large."""
+    head = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + head + struct.pack(">I", zlib.crc32(head)) + b"\0\0\0\0IDAT" * 9
+    )
+
+
+@pytest.mark.parametrize(
+    ("image", "message"),
+    [
+        (pgm(PIXELS)[:-1], "a: the PGM image is truncated: 4 x 3 are 12 pixels, found 11"),
+        (pgm(PIXELS, most=65535)[:-1], "is truncated: 4 x 3 are 12 pixels, found 11"),
+        (b"P5 4 3 255\n", "is truncated: 4 x 3 are 12 pixels, found 0"),
+        (pgm(PIXELS) + b"x", "is too long: 4 x 3 are 12 pixels, found more"),
+        (pgm(PIXELS, "P2")[:-4], "is truncated: 4 x 3 are 12 pixels, found 11"),
+        (b"P2 1 1 9\n", "is truncated: 1 x 1 are 1 pixels, found 0"),
+        (pgm(PIXELS, "P2") + b"1", "is too long: 4 x 3 are 12 pixels, found more"),
+        (b"P2 2 1 9 1 -1", "has pixels that are no whole numbers from 0 to 9"),
+        (b"P2 2 1 9 1 1000000", "has pixels that are no whole numbers from 0 to 9"),
+        (b"P2 2 1 9 1 10", "has a pixel of 10 above its maxval 9"),
+        (b"P5 4 3", "the header of the PGM image is damaged"),
+        (b"P5 four 3 255 ", "the header of the PGM image is damaged"),
+        (b"P5 0 3 255 ", "the image has 0 x 3 pixels; expected at least one"),
+        (b"P5 2 2 65536 ", "maxval must lie in 1..65535, found 65536"),
+        (b"P5 2 2 0 ", "maxval must lie in 1..65535, found 0"),
+        (b"P5 9000 9000 255 ", "the image has 9000 x 9000 pixels; it may have at most 64,000,000: scale it down"),
+        (png_of_size(9000, 9000), "the image has 9000 x 9000 pixels; it may have at most 64,000,000"),
+        (png_of_size(10000, 10000), "the image is too large; it may have at most 64,000,000 pixels"),
+        (png_of_size(30000, 30000), "the image is too large; it may have at most 64,000,000 pixels"),
+        (encoded(PIXELS, "L")[:-30], "is not a PGM, PNG or BMP image, or damaged"),
+        (b"", "is not a PGM, PNG or BMP image, or damaged: UnidentifiedImageError"),
+        (b"GIF89a", "is not a PGM, PNG or BMP image, or damaged: UnidentifiedImageError"),
+    ],
+)
+def test_damaged_images_are_refused(image, message):
+    with pytest.raises(mw.SourceError, match=message):
+        read_image(image, "a")
+
+
+def test_maps_that_would_fill_the_memory_are_refused(write):
+    wide = np.full((2000, 2001), 255, np.uint8)
+    message = "map has 4,002,000 free cells; it may have at most 4,000,000: "
+    with pytest.raises(mw.SourceError, match=message + "merge pixels, as by coarsen=2"):
+        read_nav2(write(image=pgm(wide)), **ENDS)
+    with pytest.raises(mw.SourceError, match=message + "cut the map"):
+        world_from_movingai("type octile\nheight 2000\nwidth 2001\nmap\n" + ("." * 2001 + "\n") * 2000, "m", **ENDS)
+
+
+def test_missing_image_and_image_that_never_ends(write):
+    with pytest.raises(mw.SourceError, match=r"cannot read .*gone\.pgm: No such file"):
+        read_nav2(write(YAML.replace("map.pgm", "gone.pgm")), **ENDS)
+    with pytest.raises(mw.SourceError, match="/dev/zero is a folder or device, expected a file"):
+        read_nav2(write(YAML.replace("map.pgm", "/dev/zero")), **ENDS)
+
+
+# ---- any text at all --------------------------------------------------------------------------
+
+
+@st.composite
+def damaged(draw, whole, pieces):
+    """A file in which some stretches are replaced by others."""
+    text = whole
+    for _ in range(draw(st.integers(0, 4))):
+        begin, length = draw(st.integers(0, len(text))), draw(st.integers(0, 12))
+        text = text[:begin] + draw(pieces) + text[begin + length :]
+    return text
+
+
+def only_our_errors(read, *arguments, **ends):
+    with contextlib.suppress(ManywaysError):
+        read(*arguments, **ends)
+
+
+PIECES = st.one_of(
+    st.text(max_size=8), st.sampled_from(["map", "\n", "height 1", "-1", "1e999", "&a [*a]", "!!int", ": "])
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(damaged(MAZE, PIECES), st.text(max_size=80)))
+def test_any_text_is_a_movingai_map_or_refused(text):
+    only_our_errors(world_from_movingai, text, "m", start="0,0", goal="4,0")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(damaged(YAML, PIECES), st.text(max_size=80)))
+def test_any_text_is_a_maps_yaml_or_refused(text):
+    only_our_errors(parse_yaml, text, "m")
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.one_of(
+        damaged(pgm(PIXELS), st.binary(max_size=8)),
+        damaged(pgm(PIXELS, "P2"), st.binary(max_size=8)),
+        damaged(encoded(PIXELS, "RGB"), st.binary(max_size=8)),
+        st.binary(max_size=80),
+    )
+)
+def test_any_bytes_are_an_image_or_refused(content):
+    only_our_errors(read_image, content, "m")
+
+
+# ---- planning ---------------------------------------------------------------------------------
+
+
+def test_plans_on_a_robots_map_take_different_corridors(write, tmp_path):
+    """Two rooms with three corridors between them; compared by corridor, three plans take one each."""
+    pixels = np.full((20, 30), 254, np.uint8)
+    pixels[[0, -1]] = pixels[:, [0, -1]] = 0
+    pixels[1:19, 10:20] = 0
+    lanes = {"upper": 4, "middle": 10, "lower": 15}
+    for row in lanes.values():
+        pixels[row - 1 : row + 2, 10:20] = 254
+    row, column = np.indices(pixels.shape)
+    inside = (column >= 10) & (column < 20)
+    mdp = read_nav2(
+        write(image=pgm(pixels)),
+        start=(4, 10),
+        goal=(25, 10),
+        unit="cells",
+        step_reward=-1.0,
+        goal_reward=60.0,
+        labels={lane: inside & (abs(row - at) <= 1) for lane, at in lanes.items()},
+    )
+    plans = mw.plan(mdp, k=3, behaviour=mw.Labels(tuple(lanes)))
+    by_state = state_occupancy(mdp, plans.occupancies)
+    time = np.stack([by_state @ mdp.labels[lane] for lane in lanes], axis=1)
+    assert sorted(time.argmax(axis=1)) == [0, 1, 2]
+    assert (time.max(axis=1) > 0.9 * time.sum(axis=1)).all()
+    assert (plans.rewards > 0.5 * plans.optimal_reward).all()
+    plans.draw(tmp_path / "plans.png")

@@ -1,0 +1,92 @@
+"""One policy: to act with, to run, to write and read in every form; the commands for it."""
+
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import manyways as mw
+from manyways.errors import ManywaysError
+from manyways.policy import FORMATS, Policy, load_policy
+from problems import random_mdp
+
+
+def random_policy(seed: int) -> Policy:
+    rng = np.random.default_rng(seed)
+    mdp = random_mdp(rng, max_states=5, kind="dense")
+    weight = rng.exponential(size=mdp.n_choices) * (rng.random(mdp.n_choices) < 0.7)
+    weight[mdp.first_choice[:-1]] += 0.1
+    return Policy(mdp, weight / np.add.reduceat(weight, mdp.first_choice[:-1])[mdp.choice_state])
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), ending=st.sampled_from(FORMATS))
+def test_written_and_read_is_the_same_policy(seed, ending, tmp_path_factory):
+    policy = random_policy(seed)
+    path = policy.save(tmp_path_factory.mktemp("policy") / f"policy{ending}")
+    np.testing.assert_array_equal(load_policy(path, policy.mdp).probabilities, policy.probabilities)
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_a_plan_of_a_set(ending, tmp_path):
+    plans = mw.plan("four-rooms:0", 2, 8.0)
+    path = plans.policy(1).save(tmp_path / f"policy{ending}")
+    np.testing.assert_array_equal(mw.load_policy(path, plans.mdp).probabilities, plans.policies[1])
+
+
+def test_a_run_visits_states_as_often_as_computed():
+    plans = mw.plan("four-rooms:0", 1)
+    run = plans.policy(0).rollout(50_000, np.random.default_rng(0))
+    seen = np.bincount(run.choices, minlength=plans.mdp.n_choices) / 50_000
+    assert np.abs(seen - plans.occupancies[0]).sum() < 0.1
+    assert run.rewards.mean() == pytest.approx(plans.rewards[0], rel=0.05)
+    assert (plans.mdp.choice_state[run.choices] == run.states).all()
+
+
+def test_actions_come_as_often_as_the_policy_says():
+    mdp = mw.MDP.from_dense(np.ones((1, 3, 1)), np.zeros((1, 3)))
+    policy = Policy(mdp, np.array([0.2, 0.0, 0.8]))
+    rng = np.random.default_rng(0)
+    seen = np.bincount([policy.act(0, rng) for _ in range(5000)], minlength=3) / 5000
+    assert seen[1] == 0
+    assert seen[0] == pytest.approx(0.2, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("p.json", b"{}", "not a policy file"),
+        ("p.json", b'{"model": "x", "policy": []}', "belongs to another model"),
+        ("p.csv", b"a,b\n", "the first line must be state,action,probability"),
+        ("p.csv", b"state,action,probability\nnowhere,stop,1\n", "no state 'nowhere'"),
+        ("p.csv", b"state,action,probability\nr1c1,fly,1\n", "offers no action 'fly'"),
+        ("p.csv", b"state,action,probability\nr1c1,stop,0.5\n", "sum to 1"),
+        ("p.npz", b"PK", "not a policy file"),
+        ("p.scheduler", b"head\n999: 0 {x}\n", "line 2: there is no state 999"),
+        ("p.scheduler", b"head\n0: 17 {x}\n", "line 2: state 0 has choices"),
+        ("p.txt", b"", "a policy ends in one of"),
+    ],
+)
+def test_files_that_hold_no_policy(name, content, message, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(mw.SourceError, match=message):
+        load_policy(tmp_path / name, mw.four_rooms(0))
+
+
+@settings(max_examples=300, deadline=None)
+@given(content=st.binary(max_size=200), ending=st.sampled_from(FORMATS))
+def test_anything_else_only_raises_our_errors(content, ending, tmp_path_factory):
+    path = tmp_path_factory.mktemp("fuzz") / f"policy{ending}"
+    path.write_bytes(content)
+    with suppress(ManywaysError):
+        load_policy(path, mw.MDP.from_dense(np.ones((1, 1, 1)), [0.0]))
+
+
+def test_a_simulation_that_makes_no_sense():
+    plans = mw.plan("four-rooms:0", 1)
+    with pytest.raises(mw.SettingError, match="plans 1 to 1, found 2"):
+        mw.simulate(plans, 2)
+    with pytest.raises(mw.SettingError, match="steps must be a whole number from 100 on"):
+        mw.simulate(plans, 1, steps=3)

@@ -1,0 +1,263 @@
+"""PRISM, JANI and DRN files through Storm: exact small models, Storm's own long-run averages, and every refusal."""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from manyways.errors import SettingError, SourceError
+from manyways.formats.drn import write_drn
+from manyways.formats.storm import _actions, read_storm
+from manyways.polytope import Polytope
+from manyways.worlds import four_rooms
+
+MODELS = Path(__file__).parent / "models"
+ROBOT, FLEET, TOLL = MODELS / "robot.prism", MODELS / "fleet.prism", MODELS / "toll.jani"
+
+
+@pytest.fixture
+def stormpy():
+    return pytest.importorskip("stormpy", minversion="2.0")
+
+
+def write(folder: Path, text: str, name: str = "model.prism") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def rows(mdp):
+    """The model by names: {(state, action): ({next state: probability}, reward)}."""
+    matrix = mdp.transitions
+    return {
+        (mdp.state_name(int(s)), mdp.action_name(x)): (
+            {
+                mdp.state_name(int(matrix.indices[t])): matrix.data[t]
+                for t in range(matrix.indptr[x], matrix.indptr[x + 1])
+            },
+            mdp.reward[x],
+        )
+        for x, s in enumerate(mdp.choice_state)
+    }
+
+
+def storm_average(stormpy, path: Path, constants: str) -> float:
+    """Storm's own value of the best long-run average of `gain`."""
+    program, _ = stormpy.instantiate_constants(stormpy.parse_prism_program(path), constants)
+    wanted = stormpy.parse_property('R{"gain"}max=? [LRA]', program)
+    model = stormpy.build_model(program, [wanted])
+    result = stormpy.model_checking(model, wanted, environment=stormpy.environments.sound())
+    return result.get_value(model.initial_states[0])
+
+
+TINY = """mdp
+module lift
+  level : [0..1] init 0;
+  open : bool init false;
+  [move] !open -> 0.75 : (level'=1-level) + 0.25 : true;
+  [door] true -> (open'=!open);
+  [] open -> true;
+endmodule
+label "up" = level=1;
+rewards "comfort"
+  open : 1;
+  [move] level=0 : 2;
+  level=1 : -0.5;
+endrewards
+"""
+
+
+@pytest.mark.usefixtures("stormpy")
+def test_a_small_model_exactly(tmp_path):
+    mdp = read_storm(write(tmp_path, TINY, "lift.prism"))
+    at = "open={1},level={0}".format  # Storm puts booleans first
+    assert rows(mdp) == {
+        (at(0, "false"), "move"): ({at(1, "false"): 0.75, at(0, "false"): 0.25}, 2),
+        (at(0, "false"), "door"): ({at(0, "true"): 1}, 0),
+        (at(1, "false"), "move"): ({at(0, "false"): 0.75, at(1, "false"): 0.25}, -0.5),
+        (at(1, "false"), "door"): ({at(1, "true"): 1}, -0.5),
+        (at(0, "true"), "door"): ({at(0, "false"): 1}, 1),
+        (at(0, "true"), mdp.action_names[0]): ({at(0, "true"): 1}, 1),
+        (at(1, "true"), "door"): ({at(1, "false"): 1}, 0.5),
+        (at(1, "true"), mdp.action_names[0]): ({at(1, "true"): 1}, 0.5),
+    }
+    assert mdp.action_names[0] in ("a0", "a1")  # the unlabelled choice, by its rank
+    assert set(mdp.action_names[1:]) == {"door", "move"}
+    assert list(mdp.labels) == ["up"]
+    assert [mdp.state_name(s) for s in np.flatnonzero(mdp.labels["up"])] == [
+        name for name in mdp.state_names or () if name.endswith("level=1")
+    ]
+    assert mdp.state_name(int(np.argmax(mdp.start))) == at(0, "false")
+    assert mdp.start.max() == 1
+    assert mdp.name == "lift"
+
+
+@pytest.mark.usefixtures("stormpy")
+def test_constants_labels_and_the_chosen_reward():
+    gain, moves = (read_storm(ROBOT, "N=3,B=6", name) for name in ("gain", "moves"))
+    assert list(gain.labels) == ["empty", "work"]
+    assert set(gain.action_names) == {"charge", "east", "north", "south", "tow", "west", "work"}
+    by_name = rows(gain)
+    assert by_name["x=2,y=2,b=2", "work"] == ({"x=2,y=2,b=1": 1}, 5)
+    assert by_name["x=1,y=0,b=0", "tow"] == ({"x=0,y=0,b=0": 0.5, "x=1,y=0,b=0": 0.5}, -3)
+    assert by_name["x=0,y=0,b=5", "charge"] == ({"x=0,y=0,b=6": 1}, 0)
+    east, reward = rows(moves)["x=0,y=0,b=6", "east"]
+    assert east == pytest.approx({"x=1,y=0,b=5": 0.9, "x=0,y=0,b=5": 0.1})
+    assert reward == 1
+
+
+@pytest.mark.usefixtures("stormpy")
+def test_several_initial_states_share_the_start(tmp_path):
+    text = "mdp\nmodule m\n x : [0..3];\n [] true -> (x'=mod(x+1,4));\nendmodule\ninit x<2 endinit\n"
+    mdp = read_storm(write(tmp_path, text))
+    assert {mdp.state_name(s): mdp.start[s] for s in range(4)} == {"x=0": 0.5, "x=1": 0.5, "x=2": 0, "x=3": 0}
+    assert not mdp.reward.any()
+    assert mdp.action_names == ("a0",)
+
+
+@pytest.mark.usefixtures("stormpy")
+def test_a_markov_chain_has_one_choice_in_each_state(tmp_path):
+    text = (
+        "dtmc\nmodule m\n x : [0..2] init 0;\n [] x<2 -> 0.5 : (x'=x+1) + 0.5 : true;\n [] x=2 -> (x'=0);\nendmodule\n"
+    )
+    mdp = read_storm(write(tmp_path, text + "rewards\n x=2 : 3;\nendrewards\n", "chain.pm"))
+    assert (mdp.n_states, mdp.n_choices) == (3, 3)
+    assert Polytope(mdp).best(mdp.reward).value == pytest.approx(3 / 5)
+
+
+@pytest.mark.usefixtures("stormpy")
+def test_a_deterministic_model(tmp_path):
+    """UMB leaves out the arrays that are trivial here."""
+    text = "mdp\nmodule m\n x : [0..2] init 0;\n [on] true -> (x'=mod(x+1,3));\n [off] true -> (x'=0);\nendmodule\n"
+    by_name = rows(read_storm(write(tmp_path, text)))
+    assert {key: next(iter(row)) for key, (row, _) in by_name.items()} == {
+        (f"x={x}", action): f"x={(x + 1) % 3 if action == 'on' else 0}" for x in range(3) for action in ("on", "off")
+    }
+
+
+def test_choices_with_several_labels_or_none():
+    marked = {"b": [0, 3], "a": [0, 2], "c": [0]}
+    labelling = SimpleNamespace(get_labels=lambda: set(marked), get_choices=marked.__getitem__)
+    model = SimpleNamespace(has_choice_labeling=lambda: True, choice_labeling=labelling)
+    actions, names = _actions(model, np.array([0, 2, 5]))
+    assert [names[a] for a in actions] == ["a+b+c", "a1", "a", "b", "a2"]
+
+
+@pytest.mark.usefixtures("stormpy")
+def test_jani_pays_the_expectation_of_what_transitions_pay():
+    mdp = read_storm(TOLL, "p=0.25")
+    assert rows(mdp) == {("x=0", "go"): ({"x=1": 0.25, "x=0": 0.75}, 2), ("x=1", "back"): ({"x=0": 1}, 0)}
+    assert list(mdp.labels) == ["there"]
+    assert Polytope(mdp).best(mdp.reward).value == pytest.approx(8 / 5)
+
+
+def test_prism_written_as_jani_is_the_same_model(stormpy, tmp_path):
+    program, _ = stormpy.parse_prism_program(ROBOT).to_jani([])
+    stormpy.io.export_jani_to_file(tmp_path / "robot.jani", program)
+    jani, prism = read_storm(tmp_path / "robot.jani", "N=3,B=6", "gain"), read_storm(ROBOT, "N=3,B=6", "gain")
+    assert rows(jani) == rows(prism)
+    assert list(jani.labels) == list(prism.labels)
+
+
+@pytest.mark.usefixtures("stormpy")
+def test_drn_comes_back_as_it_was_written(tmp_path):
+    mdp = four_rooms(0)
+    write_drn(mdp, tmp_path / "rooms.drn")
+    again = read_storm(tmp_path / "rooms.drn")
+    assert again.n_choices == mdp.n_choices
+    assert again.state_names is None
+    np.testing.assert_array_equal(again.first_choice, mdp.first_choice)
+    np.testing.assert_allclose(again.transitions.toarray(), mdp.transitions.toarray(), atol=1e-12)
+    np.testing.assert_array_equal(again.reward, mdp.reward)
+    np.testing.assert_array_equal(again.start, mdp.start)
+    assert [again.action_name(x) for x in range(again.n_choices)] == [mdp.action_name(x) for x in range(mdp.n_choices)]
+    assert {name: mask.tolist() for name, mask in again.labels.items()} == {
+        name: mask.tolist() for name, mask in mdp.labels.items() if name != "init"
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "constants", "states"),
+    [(ROBOT, "N=6,B=20", 576), (FLEET, "W=9", 10_000), (FLEET, "W=17", 104_976)],
+    ids=["robot", "fleet of 10,000", "fleet of 105,000"],
+)
+def test_the_best_average_is_storms(stormpy, path, constants, states):
+    """Storm with its sound methods at its default precision. It took 20 s for robot N=12,B=80, hence the fleet."""
+    mdp = read_storm(path, constants, "gain")
+    assert mdp.n_states == states
+    assert Polytope(mdp).best(mdp.reward).value == pytest.approx(storm_average(stormpy, path, constants), rel=1e-6)
+
+
+ROUNDED = """mdp
+const int TOP;
+formula good = 0.9 - 0.6 * w / 9;
+module m
+  w : [0..9] init 0;
+  q : [0..3] init 0;
+  [go] true -> 0.2*(1-good) : (q'=min(TOP,q+1)) + 0.8*good : (w'=min(9,w+1)) + 0.2*good+0.8*(1-good) : true;
+  [stop] true -> (q'=0)&(w'=0);
+endmodule
+"""
+
+
+@pytest.mark.usefixtures("stormpy")
+def test_rounding_is_forgiven_but_leaving_a_range_is_not(tmp_path):
+    path = write(tmp_path, ROUNDED)
+    mdp = read_storm(path, "TOP=3")
+    assert mdp.n_states == 40
+    assert mdp.state_name(0) == "w=0,q=0"
+    with pytest.raises(SourceError, match="leaves its range"):
+        read_storm(path, "TOP=9")
+
+
+@pytest.mark.usefixtures("stormpy")
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.prism", "mdp\nmodule m\n x : [0..1 init 0;\nendmodule\n", r'3:\d+: expecting "\]"'),
+        ("a.prism", "mdp\nmodule m\n x : [0..3] init 0;\n [] true -> (x'=x+1);\nendmodule\n", "out-of-bounds"),
+        (
+            "a.prism",
+            "ctmc\nmodule m\n x : [0..1] init 0;\n [] true -> 2 : (x'=1-x);\nendmodule\n",
+            "type CTMC; expected",
+        ),
+        ("a.prism", "mdp\nmodule m\n x : [0..1] init 0;\n [] true -> 0.4 : (x'=1-x);\nendmodule\n", "sum"),
+        ("a.jani", "mdp", "parse error"),
+        ("a.drn", "mdp", "Could not parse line 'mdp'"),
+        ("a.txt", "mdp", r"ends in \.prism"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path, capfd, name, text, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        read_storm(write(tmp_path, text, name))
+    assert "\n" not in str(caught.value)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.usefixtures("stormpy")
+def test_settings_that_do_not_fit(tmp_path, capfd):
+    with pytest.raises(SourceError, match=r"leaves N, B open.*--const N=3,B=3"):
+        read_storm(ROBOT)
+    with pytest.raises(SourceError, match="leaves B open"):
+        read_storm(ROBOT, "N=3")
+    with pytest.raises(SourceError, match="unknown undefined constant 'Q'"):
+        read_storm(ROBOT, "N=3,B=4,Q=1")
+    with pytest.raises(SourceError, match="syntax error"):
+        read_storm(ROBOT, "N3")
+    with pytest.raises(SettingError, match="several reward structures, 'gain', 'moves'"):
+        read_storm(ROBOT, "N=3,B=4")
+    with pytest.raises(SettingError, match="no reward structure 'gold'; it has 'gain', 'moves'"):
+        read_storm(ROBOT, "N=3,B=4", "gold")
+    with pytest.raises(SettingError, match="no constants"):
+        read_storm(tmp_path / "a.drn", "N=3")
+    with pytest.raises(SourceError, match="no such file"):
+        read_storm(tmp_path / "a.prism")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_without_stormpy_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "stormpy", None)
+    with pytest.raises(SettingError, match=r"pip install 'manyways\[storm\]'"):
+        read_storm(ROBOT, "N=3,B=4", "gain")

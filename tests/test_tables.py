@@ -1,0 +1,184 @@
+"""Models as arrays, from functions, and in .npz files."""
+
+import pickle
+import zipfile
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import manyways as mw
+from manyways.errors import ManywaysError
+from manyways.formats.tables import read_npz, write_npz
+from problems import random_mdp
+
+P = np.array([[[0.5, 0.5], [0.0, 1.0]], [[1.0, 0.0], [0.3, 0.7]]])  # (A, S, S)
+R = np.array([[1.0, 2.0], [3.0, 4.0]])  # (S, A)
+
+
+def test_the_layout_of_pymdptoolbox():
+    mdp = mw.from_mdptoolbox(P, R)
+    np.testing.assert_array_equal(mdp.transitions.toarray(), [P[0, 0], P[1, 0], P[0, 1], P[1, 1]])
+    np.testing.assert_array_equal(mdp.reward, [1, 2, 3, 4])
+    assert mdp.digest == mw.from_mdptoolbox([sparse.csr_array(part) for part in P], R).digest
+    assert mdp.digest == mw.MDP.from_dense(P.transpose(1, 0, 2), R).digest
+
+
+@pytest.mark.parametrize("sparsely", [False, True])
+def test_rewards_per_transition(sparsely):
+    reward = np.arange(8.0).reshape(2, 2, 2)
+    given_as = [sparse.csr_array(part) for part in reward] if sparsely else reward
+    np.testing.assert_allclose(mw.from_mdptoolbox(P, given_as).reward, (P * reward).sum(axis=2).T.ravel())
+
+
+def test_rewards_per_state():
+    np.testing.assert_array_equal(mw.from_mdptoolbox(P, [5.0, 6.0]).reward, [5, 5, 6, 6])
+
+
+def test_the_layout_of_quantecon_in_any_order():
+    rows = np.array([P[1, 1], P[0, 0], P[0, 1]])
+    mdp = mw.from_quantecon([1, 0, 1], [1, 0, 0], rows, [4.0, 1.0, 3.0])
+    np.testing.assert_array_equal(mdp.transitions.toarray(), [P[0, 0], P[0, 1], P[1, 1]])
+    np.testing.assert_array_equal(mdp.reward, [1, 3, 4])
+    np.testing.assert_array_equal(mdp.actions, [0, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: mw.from_mdptoolbox([], R), "no action"),
+        (lambda: mw.from_mdptoolbox([np.eye(2), np.eye(3)], R), "action 1 have shape"),
+        (lambda: mw.from_mdptoolbox(P, np.zeros((3, 3))), "the reward must have shape"),
+        (lambda: mw.from_quantecon([0], [0], np.eye(2), [1.0, 1.0]), "s_indices must have one entry"),
+        (lambda: mw.from_quantecon([0, 5], [0, 0], np.eye(2), [1.0, 1.0]), r"must lie in 0\.\.1"),
+        (lambda: mw.from_quantecon([0.5, 1], [0, 0], np.eye(2), [1.0, 1.0]), "whole numbers"),
+    ],
+)
+def test_arrays_that_do_not_fit(make, message):
+    with pytest.raises(mw.ModelError, match=message):
+        make()
+
+
+# ---- .npz -------------------------------------------------------------------------------------
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_written_and_read_is_the_same_model(seed, tmp_path_factory):
+    mdp = random_mdp(np.random.default_rng(seed), max_states=6, kind="dense")
+    path = tmp_path_factory.mktemp("npz") / "model.npz"
+    write_npz(mdp, path)
+    assert read_npz(path).digest == mdp.digest
+    assert mw.read(str(path)).action_names == mdp.action_names
+
+
+def test_names_and_labels_come_along(tmp_path):
+    mdp = mw.nine_rooms(0)
+    write_npz(mdp, tmp_path / "rooms.npz")
+    again = mw.read(tmp_path / "rooms.npz")
+    assert again.digest == mdp.digest, "labels are part of the digest"
+    assert again.labels.keys() == mdp.labels.keys()
+
+
+def test_the_layouts_of_others_in_a_file(tmp_path):
+    np.savez(tmp_path / "toolbox.npz", P=P, R=R, start=[0.0, 1.0])
+    assert mw.read(tmp_path / "toolbox.npz").digest == mw.from_mdptoolbox(P, R, start=[0.0, 1.0]).digest
+    np.savez(tmp_path / "pairs.npz", s_indices=[0, 1], a_indices=[0, 0], Q=np.eye(2), R=[1.0, 2.0])
+    assert mw.read(tmp_path / "pairs.npz").n_choices == 2
+
+
+def test_files_that_hold_no_model(tmp_path):
+    np.savez(tmp_path / "other.npz", x=[1])
+    with pytest.raises(mw.SourceError, match="holds the arrays x; expected P and R"):
+        mw.read(tmp_path / "other.npz")
+    (tmp_path / "broken.npz").write_bytes((tmp_path / "other.npz").read_bytes()[:50])
+    with pytest.raises(mw.SourceError, match=r"not an \.npz file, or is truncated"):
+        mw.read(tmp_path / "broken.npz")
+    np.savez(tmp_path / "objects.npz", P=np.array([{}], dtype=object), R=[1.0])
+    with pytest.raises(mw.SourceError, match="cannot be read"):
+        mw.read(tmp_path / "objects.npz")
+
+
+def test_a_zip_bomb_is_refused_before_it_is_opened(tmp_path, monkeypatch):
+    monkeypatch.setattr("manyways.formats.tables.LARGEST", 10**6)
+    with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("P.npy", b"0" * 10**7)
+    with pytest.raises(mw.SourceError, match="claims 10,000,000 bytes"):
+        mw.read(tmp_path / "bomb.npz")
+
+
+def test_a_pickle_is_never_loaded(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return (pytest.fail, ("the pickle was loaded",))
+
+    for name in ("model.pkl", "model.pickle"):
+        (tmp_path / name).write_bytes(pickle.dumps(Trap()))
+        with pytest.raises(mw.SourceError, match="is a pickle"):
+            mw.read(tmp_path / name)
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_damaged_files_only_raise_our_errors(data, tmp_path_factory):
+    path = tmp_path_factory.mktemp("fuzz") / "model.npz"
+    write_npz(mw.MDP.from_dense(P.transpose(1, 0, 2), R), path)
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 6))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))] if data.draw(st.booleans()) else content)
+    with suppress(ManywaysError):
+        read_npz(path)
+
+
+# ---- functions --------------------------------------------------------------------------------
+
+
+def test_a_model_from_functions():
+    mdp = mw.explore(
+        (0, 0),
+        lambda _: ["up", "right"],
+        lambda s, a: [
+            (0.8, ((s[0] + (a == "up")) % 3, (s[1] + (a == "right")) % 3), 1.0 if s == (2, 2) else 0.0),
+            (0.1, s, -1.0),
+            (0.1, s, -3.0),
+        ],
+        labels={"corner": lambda s: s == (2, 2)},
+        name="torus",
+    )
+    assert (mdp.n_states, mdp.n_choices) == (9, 18)
+    assert mdp.state_names[0] == "(0, 0)"
+    assert mdp.labels["corner"].sum() == 1
+    np.testing.assert_allclose(mdp.reward[mdp.choice_state == mdp.state_names.index("(0, 0)")], -0.4)
+    assert mw.plan(mdp, 2).certificate.ok
+
+
+def test_a_start_at_random():
+    mdp = mw.explore({0: 0.25, 1: 0.75}, lambda _: ["stay"], lambda s, _: [(1.0, s, 0.0)])
+    np.testing.assert_array_equal(mdp.start, [0.25, 0.75])
+
+
+@pytest.mark.parametrize(
+    ("actions", "outcomes", "message"),
+    [
+        (lambda _: [], None, "state 'home' offers no action"),
+        (lambda _: ["go"], lambda *_: [(0.5, "away", 0.0)], r"action 'go' in state 'home' sum to 0\.5, expected 1"),
+        (lambda _: ["go"], lambda *_: [(1.5, "away", 0.0), (-0.5, "home", 0.0)], "has probability 1.5"),
+        (lambda _: ["go"], lambda *_: [(1.0, "away", float("nan"))], "finite reward"),
+        (lambda _: ["go"], lambda *_: [(1.0, ["away"], 0.0)], "hashable"),
+        (lambda _: ["go"], lambda *_: [1.0], "expected \\(probability, next state, reward\\)"),
+        (lambda _: ["go"], lambda s, _: [(1.0, s + "x", 0.0)], "more than 100 states"),
+    ],
+)
+def test_what_is_wrong_names_the_state(actions, outcomes, message):
+    with pytest.raises(mw.ModelError, match=message):
+        mw.explore("home", actions, outcomes, most_states=100)
+
+
+def test_exploring_tells_how_far_it_is():
+    seen = []
+    mw.explore(0, lambda _: [0], lambda s, _: [(1.0, (s + 1) % 2500, 0.0)], progress=lambda *now: seen.append(now))
+    assert seen == [(1000, 1001), (2000, 2001)]
