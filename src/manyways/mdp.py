@@ -355,7 +355,8 @@ class MDP:
     # ---- validation ---------------------------------------------------------------------------
 
     def _where(self, choice: int) -> str:
-        return f"action {self.action_name(choice)!r} in state {self.state_name(int(self.choice_state[choice]))!r}"
+        action, state = self.action_name(choice), self.state_name(int(self.choice_state[choice]))
+        return f"action {_brief(action)!r} in state {_brief(state)!r}"
 
     def _check_shape(self) -> None:
         begin, (n, s) = self.first_choice, self.transitions.shape
@@ -437,3 +438,7 @@ class MDP:
         if abs(start.sum() - 1) > 1e-12:
             start /= start.sum()
         return frozen(start, np.float64)
+
+
+def _brief(name: str) -> str:
+    return name if len(name) <= 80 else name[:77] + "..."

@@ -24,7 +24,19 @@ def model_to_arrays(mdp: MDP) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "layout": None if mdp.layout is None else "grid",
         "digest": mdp.digest,
     }
-    arrays = {
+    arrays = plain_arrays(mdp)
+    for number, mask in enumerate(mdp.labels.values()):
+        arrays[f"label{number}"] = mask
+    if mdp.layout is not None:
+        arrays["cells"] = mdp.layout.cells
+        arrays["blocked"] = mdp.layout.blocked
+        arrays["goals"] = mdp.layout.goals
+    return header, {PREFIX + name: array for name, array in arrays.items()}
+
+
+def plain_arrays(mdp: MDP) -> dict[str, np.ndarray]:
+    """The numbers of a model, without names, labels and layout."""
+    return {
         "probability": mdp.transitions.data,
         "next_state": mdp.transitions.indices,
         "row_begin": mdp.transitions.indptr,
@@ -33,13 +45,6 @@ def model_to_arrays(mdp: MDP) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "start": mdp.start,
         "actions": mdp.actions,
     }
-    for number, mask in enumerate(mdp.labels.values()):
-        arrays[f"label{number}"] = mask
-    if mdp.layout is not None:
-        arrays["cells"] = mdp.layout.cells
-        arrays["blocked"] = mdp.layout.blocked
-        arrays["goals"] = mdp.layout.goals
-    return header, {PREFIX + name: array for name, array in arrays.items()}
 
 
 def model_from_arrays(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> MDP:

@@ -25,6 +25,7 @@ from scipy import sparse
 from manyways.arrays import Sparse
 from manyways.errors import ModelError, OutputError, SourceError
 from manyways.formats.archive import check_writable
+from manyways.formats.model_arrays import plain_arrays
 from manyways.mdp import MDP
 
 LARGEST = 16 * 2**30
@@ -124,16 +125,7 @@ def read_npz(path: Path) -> MDP:
 def write_npz(mdp: MDP, path: Path) -> None:
     """Write the model in our own layout; `read_npz` gives it back (drawing layouts are left behind)."""
     check_writable(path)
-    arrays: dict[str, np.ndarray] = {
-        "probability": mdp.transitions.data,
-        "next_state": mdp.transitions.indices,
-        "row_begin": mdp.transitions.indptr,
-        "reward": mdp.reward,
-        "first_choice": mdp.first_choice,
-        "start": mdp.start,
-        "actions": mdp.actions,
-        "action_names": np.array(mdp.action_names, dtype=np.str_),
-    }
+    arrays = plain_arrays(mdp) | {"action_names": np.array(mdp.action_names, dtype=np.str_)}
     if mdp.state_names is not None:
         arrays["state_names"] = np.array(mdp.state_names, dtype=np.str_)
     arrays |= {LABEL + name: mask for name, mask in mdp.labels.items()}
