@@ -321,7 +321,7 @@ def test_misuse_is_answered_with_the_usage(manyways, here, arguments, message):
 
 
 def test_ctrl_c_outside_the_search_is_said_in_one_sentence(manyways, monkeypatch):
-    def interrupted(*_: Any) -> Any:
+    def interrupted(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("manyways.formats.read", interrupted)

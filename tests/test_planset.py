@@ -641,7 +641,7 @@ def test_one_panel_a_plan(tmp_path, monkeypatch, k):
     assert [axes.get_title() for axes in panels] == [
         f"plan {i}: reward {reward:.3f}" for i, reward in enumerate(plans.rewards, start=1)
     ]
-    assert figure.get_suptitle().startswith(f"small: {k} plans, mean reward {plans.rewards.mean():.3f}")
+    assert figure.get_suptitle().startswith(f"small\n{k} plans, mean reward {plans.rewards.mean():.3f}")
 
 
 def test_a_map_shows_walls_start_goal_and_time_spent():
