@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import re
@@ -19,9 +18,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import manyways as mw
+from fuzzing import damaged, read_or_refusal
 from manyways.errors import ManywaysError
 from manyways.formats.movingai import read_movingai, world_from_movingai
-from manyways.formats.nav2 import parse_yaml, read_image, read_nav2
+from manyways.formats.nav2 import MapFile, parse_yaml, read_image, read_nav2
 from manyways.occupancy import state_occupancy
 
 Cell = tuple[int, int]
@@ -519,21 +519,6 @@ def test_missing_image_and_image_that_never_ends(write):
 # ---- any text at all --------------------------------------------------------------------------
 
 
-@st.composite
-def damaged(draw, whole, pieces):
-    """A file in which some stretches are replaced by others."""
-    text = whole
-    for _ in range(draw(st.integers(0, 4))):
-        begin, length = draw(st.integers(0, len(text))), draw(st.integers(0, 12))
-        text = text[:begin] + draw(pieces) + text[begin + length :]
-    return text
-
-
-def only_our_errors(read, *arguments, **ends):
-    with contextlib.suppress(ManywaysError):
-        read(*arguments, **ends)
-
-
 PIECES = st.one_of(
     st.text(max_size=8), st.sampled_from(["map", "\n", "height 1", "-1", "1e999", "&a [*a]", "!!int", ": "])
 )
@@ -542,13 +527,14 @@ PIECES = st.one_of(
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(damaged(MAZE, PIECES), st.text(max_size=80)))
 def test_any_text_is_a_movingai_map_or_refused(text):
-    only_our_errors(world_from_movingai, text, "m", start="0,0", goal="4,0")
+    read = read_or_refusal(world_from_movingai, text, "m", start="0,0", goal="4,0")
+    assert isinstance(read, mw.MDP | str)
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(damaged(YAML, PIECES), st.text(max_size=80)))
 def test_any_text_is_a_maps_yaml_or_refused(text):
-    only_our_errors(parse_yaml, text, "m")
+    assert isinstance(read_or_refusal(parse_yaml, text, "m"), MapFile | str)
 
 
 @settings(max_examples=300, deadline=None)
@@ -561,7 +547,7 @@ def test_any_text_is_a_maps_yaml_or_refused(text):
     )
 )
 def test_any_bytes_are_an_image_or_refused(content):
-    only_our_errors(read_image, content, "m")
+    assert isinstance(read_or_refusal(read_image, content, "m"), tuple | str)
 
 
 # ---- planning ---------------------------------------------------------------------------------

@@ -57,7 +57,7 @@ assert mw.plan(mdp, 1, method=mw.FrankWolfe()).k == 1
 
 def test_names_can_be_imported_all_at_once():
     code = "from manyways import *; import manyways; assert all(n in globals() for n in manyways.__all__); assert callable(verify)"
-    run("-c", code)
+    assert run("-c", code).stdout == ""
 
 
 def test_unknown_names_are_attribute_errors():

@@ -679,3 +679,4 @@ def test_names_are_plain_text(tmp_path, plans, name):
     dataclasses.replace(plans, mdp=dataclasses.replace(SMALL, name=name)).draw(tmp_path / "plans.png")
     chain = mw.MDP.from_transitions([(name, "on", "b", 1.0, 0.0), ("b", "on", name, 1.0, 1.0)])
     mw.plan(chain, 1, method=mw.FrankWolfe()).draw(tmp_path / "bars.png")
+    assert all((tmp_path / picture).stat().st_size > 1000 for picture in ("plans.png", "bars.png"))

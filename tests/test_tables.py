@@ -2,7 +2,6 @@
 
 import pickle
 import zipfile
-from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import manyways as mw
-from manyways.errors import ManywaysError
+from fuzzing import read_or_refusal
 from manyways.formats.tables import read_npz, write_npz
 from problems import random_mdp
 
@@ -130,8 +129,12 @@ def test_damaged_files_only_raise_our_errors(data, tmp_path_factory):
     for _ in range(data.draw(st.integers(1, 6))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     path.write_bytes(content[: data.draw(st.integers(0, len(content)))] if data.draw(st.booleans()) else content)
-    with suppress(ManywaysError):
-        read_npz(path)
+    assert isinstance(read_or_refusal(read_npz, path), mw.MDP | str)
+
+
+def test_an_error_that_is_not_ours_goes_through():
+    with pytest.raises(ZeroDivisionError):
+        read_or_refusal(lambda: 1 / 0)
 
 
 # ---- functions --------------------------------------------------------------------------------

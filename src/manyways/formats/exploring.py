@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manyways.arrays import Sparse
 from manyways.errors import ModelError, check_whole
 from manyways.mdp import MDP
 
@@ -45,71 +46,88 @@ def explore(
     """
     check_whole("most_states", most_states, 1)
     first = dict(start) if isinstance(start, Mapping) else {start: 1.0}
-    number: dict[Hashable, int] = {}
-    queue: list[Hashable] = []
-    action_number: dict[Hashable, int] = {}
-
-    def found(state: Hashable) -> int:
-        known = number.get(state)
-        if known is not None:
-            return known
-        if len(queue) >= most_states:
-            raise ModelError(
-                f"exploring found more than {most_states:,} states ({len(row_state):,} choices so far, at state "
-                f"{_short(state)}); give a larger most_states, or a coarser state"
-            )
-        number[state] = len(queue)
-        queue.append(state)
-        return number[state]
-
-    row_state: list[int] = []
-    row_action: list[int] = []
-    row_reward: list[float] = []
-    begins, targets, weights = [0], [], []
+    found = _Found(most_states)
     for state in first:
-        found(state)
+        found.number(state)
     at = 0
-    while at < len(queue):
-        state = queue[at]
+    while at < len(found.states):
+        state = found.states[at]
         offered = list(dict.fromkeys(actions(state)))
         if not offered:
             raise ModelError(f"state {_short(state)} offers no action; give it one that stays, or that starts again")
         for action in offered:
-            total = earned = 0.0
-            for outcome in outcomes(state, action):
-                chance, target, reward = _checked(outcome, state, action)
-                total += chance
-                if chance > 0:
-                    targets.append(found(target))
-                    weights.append(chance)
-                    earned += chance * reward
-            if abs(total - 1) > SUMS_TO_ONE:
-                raise ModelError(
-                    f"the probabilities of action {_short(action)} in state {_short(state)} sum to {total:.10g}, expected 1"
-                )
-            begins.append(len(targets))
-            row_state.append(at)
-            row_action.append(action_number.setdefault(action, len(action_number)))
-            row_reward.append(earned)
+            found.add_choice(at, action, outcomes(state, action))
         at += 1
         if progress is not None and at % TELL_EVERY == 0:
-            progress(at, len(queue))
-    matrix = sparse.csr_array((weights, targets, begins), shape=(len(row_state), len(queue)))
-    matrix.sum_duplicates()
-    chances = np.zeros(len(queue))
+            progress(at, len(found.states))
+    chances = np.zeros(len(found.states))
     for state, chance in first.items():
-        chances[number[state]] = chance
+        chances[found.number(state)] = chance
     return MDP.from_csr(
-        matrix,
-        row_reward,
-        np.searchsorted(row_state, np.arange(len(queue) + 1)),
+        found.transitions(),
+        found.rewards,
+        np.searchsorted(found.owner, np.arange(len(found.states) + 1)),
         start=chances,
-        actions=row_action,
-        action_names=[str(action) for action in action_number],
-        state_names=[str(state) for state in queue],
-        labels={label: np.fromiter(map(has, queue), bool, len(queue)) for label, has in (labels or {}).items()},
+        actions=found.actions,
+        action_names=[str(action) for action in found.action_number],
+        state_names=[str(state) for state in found.states],
+        labels={
+            label: np.fromiter(map(has, found.states), bool, len(chances)) for label, has in (labels or {}).items()
+        },
         name=name,
     )
+
+
+class _Found:
+    """The states and choices met so far."""
+
+    def __init__(self, most_states: int) -> None:
+        self.most_states = most_states
+        self.states: list[Hashable] = []
+        self.action_number: dict[Hashable, int] = {}
+        self.owner: list[int] = []
+        self.actions: list[int] = []
+        self.rewards: list[float] = []
+        self._number: dict[Hashable, int] = {}
+        self._begins: list[int] = [0]
+        self._targets: list[int] = []
+        self._weights: list[float] = []
+
+    def number(self, state: Hashable) -> int:
+        """The number of a state, a new one if it was not met before."""
+        known = self._number.setdefault(state, len(self.states))
+        if known == len(self.states):
+            if known >= self.most_states:
+                raise ModelError(
+                    f"exploring found more than {self.most_states:,} states ({len(self.owner):,} choices so far, at "
+                    f"state {_short(state)}); give a larger most_states, or a coarser state"
+                )
+            self.states.append(state)
+        return known
+
+    def add_choice(self, at: int, action: Hashable, outcomes: Iterable[Any]) -> None:
+        total = earned = 0.0
+        for outcome in outcomes:
+            chance, target, reward = _checked(outcome, self.states[at], action)
+            total += chance
+            if chance > 0:
+                self._targets.append(self.number(target))
+                self._weights.append(chance)
+                earned += chance * reward
+        if abs(total - 1) > SUMS_TO_ONE:
+            where = f"action {_short(action)} in state {_short(self.states[at])}"
+            raise ModelError(f"the probabilities of {where} sum to {total:.10g}, expected 1")
+        self._begins.append(len(self._targets))
+        self.owner.append(at)
+        self.actions.append(self.action_number.setdefault(action, len(self.action_number)))
+        self.rewards.append(earned)
+
+    def transitions(self) -> Sparse:
+        matrix = sparse.csr_array(
+            (self._weights, self._targets, self._begins), shape=(len(self.owner), len(self.states))
+        )
+        matrix.sum_duplicates()
+        return matrix
 
 
 def _checked(outcome: Any, state: Hashable, action: Hashable) -> tuple[float, Hashable, float]:

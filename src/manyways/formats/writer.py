@@ -8,7 +8,7 @@ from pathlib import Path
 from manyways.errors import OutputError
 from manyways.formats.archive import check_writable
 from manyways.formats.drn import write_drn
-from manyways.formats.prism_explicit import write_prism_explicit
+from manyways.formats.prism_explicit_writing import write_prism_explicit
 from manyways.formats.tables import write_npz
 from manyways.mdp import MDP
 
