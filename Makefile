@@ -3,15 +3,22 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test lint types layers format clean
+.PHONY: demo test browser lint types layers format clean
 
 demo: $(READY)
 	@mkdir -p demo
-	@$(BIN)/manyways plan nine-rooms:7 --k 6 --tradeoff 8 --out demo/plans.mw --picture demo/plans.png
-	@echo "Look at demo/plans.png: six ways through nine rooms."
+	@$(BIN)/manyways plan nine-rooms:7 --k 6 --tradeoff 8 --out demo/plans.mw --picture demo/plans.png --report demo/plans.html
+	@echo "Open demo/plans.html in a browser: six ways through nine rooms. Or live: $(BIN)/manyways serve demo/plans.mw"
 
-test: lint types layers
+test: lint types layers browser
 	$(BIN)/pytest -n 2
+
+# The page is tested in a real Chromium. Where there is none and none can be installed, those tests are skipped.
+browser:
+	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || command -v google-chrome > /dev/null \
+	  || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && echo "Installing Chromium for the tests of the page" \
+	    && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium > /dev/null; } \
+	  || echo "There is no Chromium and none could be installed: the tests of the page in a browser are skipped."
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -44,3 +44,37 @@ def test_results_are_written_with_table_plot_and_data(tmp_path):
     assert np.isfinite(results["growth"][1]["cold exponent"])
     assert all(row["HiGHS cold / best cold"] > 0 for row in results["others"])
     assert all(row["peak of one best, MiB"] > 50 for row in results["memory"])
+
+
+def test_reading_is_measured_for_every_format_and_size():
+    pytest.importorskip("yaml")
+    pytest.importorskip("PIL")
+    rows = bench.PARTS["reading"].run([12, 24])
+    sizes = dict.fromkeys(("drn", "tra", "npz"), (12, 24)) | dict.fromkeys(("map", "yaml"), (6, 12, 24))
+    assert [row["file"] for row in rows] == [
+        f"{'map' if len(those) == 3 else 'model'}-{n}.{name}" for name, those in sizes.items() for n in those
+    ]
+    assert all(row["s"] > 0 and row["choices"] > 0 for row in rows)
+    assert rows[1]["choices"] == 4 * 24 * 24
+    assert rows[1]["choices / choices before"] == 4
+    assert all(row["then Polytope and best, s"] > 0 for row in rows if row["file"].startswith("map"))
+
+
+@pytest.mark.parametrize("side", [6, 64])
+def test_both_maps_of_the_benchmark_are_the_same_world_in_one_piece(tmp_path, side):
+    pytest.importorskip("yaml")
+    pytest.importorskip("PIL")
+    blocked = bench.obstacles(side)
+    octile, robot = (mw.read(source) for source in bench.write_maps(blocked, tmp_path / "map"))
+    assert octile.digest == robot.digest
+    assert octile.n_states == (~blocked).sum()
+    assert 0 < blocked.mean() < 0.9
+    assert Polytope(octile).best(octile.reward).value > 0, "the goal can be reached from everywhere"
+
+
+def test_the_model_of_the_benchmark_is_the_same_in_every_format(tmp_path):
+    model = bench.scattered_model(100)
+    assert (model.n_choices, model.transitions.nnz) == (400, 1600)
+    for ending in (".drn", ".tra", ".npz"):
+        bench.write_model(model, tmp_path / f"model{ending}")
+        assert mw.read(tmp_path / f"model{ending}").digest == model.digest

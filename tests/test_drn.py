@@ -98,6 +98,32 @@ def test_what_storm_writes(read):
     }
 
 
+def test_choices_that_storm_has_no_label_for_are_called_by_their_rank(read):
+    text = STORM.replace("action stay", "action __NOLABEL__").replace("action 0", "action __NOLABEL__")
+    mdp = read(text, "steps")
+    assert [mdp.action_name(x) for x in range(4)] == ["east", "a1", "a0", "a0"]
+    assert mdp.digest == read(STORM, "steps").digest
+
+
+@pytest.mark.parametrize(
+    ("comments", "names"),
+    [
+        (("!open\t& x=0", "\t& x=1", "!open\t& x=2"), ("open=false,x=0", "open=true,x=1", "open=false,x=2")),
+        (("!open", "", "open"), ("open=false", "open=true", "open=true")),
+        (("\t& x=0", "\t& x=1", "\t& x=2"), ("x=0", "x=1", "x=2")),  # true everywhere: its name is nowhere
+        (("!a\t& x=0", "!b\t& x=1", "x=2"), ("!a,x=0", "!b,x=1", "x=2")),
+        (("!a", "!b", ""), ("!a", "!b", "")),
+    ],
+)
+def test_booleans_of_which_storm_writes_only_what_is_false(read, comments, names):
+    text = STORM
+    for x, comment in enumerate(comments):
+        text = text.replace(f"//[x={x}\t& y=0]", f"//[{comment}]")
+    assert read(text, "steps").state_names == names
+    ours = read(text.replace("// Exported by storm\n", ""), "steps").state_names
+    assert ours == tuple(comment.replace("\t& ", ",") for comment in comments), "names of others are left alone"
+
+
 def test_the_unnamed_reward_model(read):
     assert read(STORM, "").reward.tolist() == [0, 0, 0.75, 0]
 
@@ -323,3 +349,25 @@ def read_text(tmp_path_factory, text: str, reward: str | None) -> mw.MDP | str:
     path = tmp_path_factory.getbasetemp() / "fuzz.drn"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
     return fuzzing.read_or_refusal(read_drn, path, reward)
+
+
+@pytest.mark.parametrize("piece", [1, 7, 30, 10**6])
+def test_a_table_is_the_same_in_pieces_of_any_size(monkeypatch, piece):
+    monkeypatch.setattr(text_tables, "PIECE", piece)
+    text = b"0 : 0.5\n12 : 1e-3\n 999999999999999 :7\n0000000000000001:.25\n3 : -4\n"
+    expected = [[0, 0.5], [12, 1e-3], [999_999_999_999_999, 7], [1, 0.25], [3, -4]]
+    found = text_tables.table(text, b"n:n\n")
+    assert found is not None
+    assert found.tolist() == expected
+    for wrong in (b"3 : 1.2.3\n", b"3 : 1 2\n", b"3 :\n", b"\n", b"3 : -\n", b"x : 1\n"):
+        assert text_tables.table(text + wrong + text, b"n:n\n") is None
+        assert text_tables.first_misfit(text + wrong + text, b"n:n\n") == 5
+    assert text_tables.table(b"", b"n:n\n") is not None
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2**63), st.floats(allow_nan=False, allow_infinity=False)), max_size=20))
+def test_numbers_are_read_as_python_reads_them(rows):
+    found = text_tables.table("".join(f"{a} {b!r}\n" for a, b in rows).encode(), b"nn\n")
+    assert found is not None
+    assert found.tolist() == [[float(a), b] for a, b in rows]

@@ -6,10 +6,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from manyways.errors import SettingError, SourceError
-from manyways.formats.drn import write_drn
+from manyways.formats.drn import read_drn, write_drn
 from manyways.formats.storm import _actions, read_storm
+from manyways.mdp import MDP
 from manyways.polytope import Polytope
 from manyways.worlds import four_rooms
 
@@ -176,6 +178,93 @@ def test_drn_comes_back_as_it_was_written(tmp_path):
     assert {name: mask.tolist() for name, mask in again.labels.items()} == {
         name: mask.tolist() for name, mask in mdp.labels.items() if name != "init"
     }
+
+
+def exported(stormpy, program_file: Path, constants: str, folder: Path, digits: int | None = 17) -> Path:
+    """A PRISM program's model as Storm builds it and writes it to a DRN file."""
+    program, _ = stormpy.instantiate_constants(stormpy.parse_prism_program(program_file), constants)
+    building = stormpy.BuilderOptions()
+    for part in ("choice_labels", "state_valuations", "all_labels", "all_reward_models"):
+        getattr(building, f"set_build_{part}")(True)
+    writing = stormpy.io.DirectEncodingExporterOptions()
+    if digits is not None:
+        writing.output_precision = digits
+    path = folder / f"{program_file.stem}.drn"
+    stormpy.io.export_to_drn(stormpy.build_model(program, options=building), path, options=writing)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("program", "constants", "reward"),
+    [(TINY, "", None), (ROBOT, "N=3,B=6", "gain"), (ROBOT, "N=3,B=6", "moves"), (FLEET, "W=4", "gain")],
+    ids=["lift", "robot gain", "robot moves", "fleet"],
+)
+def test_storms_drn_is_read_without_storm_as_its_program_is_with_it(stormpy, tmp_path, program, constants, reward):
+    path = program if isinstance(program, Path) else write(tmp_path, program, "lift.prism")
+    theirs, ours = read_storm(path, constants, reward), read_drn(exported(stormpy, path, constants, tmp_path), reward)
+    assert ours.digest == theirs.digest, "transitions, rewards, labels and start to the last bit"
+    assert ours.state_names == theirs.state_names
+    assert [ours.action_name(x) for x in range(ours.n_choices)] == [
+        theirs.action_name(x) for x in range(theirs.n_choices)
+    ]
+    assert not any("NOLABEL" in name for name in ours.action_names)
+    assert ours.name == theirs.name
+
+
+def test_the_ten_digits_that_storm_writes_by_default_are_enough(stormpy, tmp_path):
+    text = TINY.replace("0.75 :", "2/3 :").replace("0.25 :", "1/3 :")
+    program = write(tmp_path, text, "lift.prism")
+    file = exported(stormpy, program, "", tmp_path, digits=None)
+    assert "0.6666666667" in file.read_text()
+    ours, theirs = read_drn(file), read_storm(program)
+    np.testing.assert_allclose(ours.transitions.toarray(), theirs.transitions.toarray(), atol=1e-9)
+    np.testing.assert_array_equal(ours.reward, theirs.reward)
+
+
+def test_choices_that_storm_exports_without_labels_are_called_by_their_rank(stormpy, tmp_path):
+    program = write(tmp_path, TINY, "lift.prism")
+    model = stormpy.build_model(stormpy.parse_prism_program(program))
+    stormpy.io.export_to_drn(model, tmp_path / "plain.drn")
+    mdp = read_drn(tmp_path / "plain.drn")
+    assert mdp.action_names == ("0", "1")
+    assert mdp.state_names is None
+    assert mdp.digest == read_storm(program).digest
+
+
+def odd_names() -> MDP:
+    """Two states with labels, names and actions that a text format might stumble over."""
+    return MDP.from_csr(
+        sparse.csr_array([[1 / 3, 2 / 3], [1, 0], [0.1, 0.9]]),
+        [1e-3, -2.5, 1 / 7],
+        [0, 2, 3],
+        actions=[0, 1, 2],
+        action_names=["go on", "a[b]", "0:1"],
+        state_names=["!one", "[two] // three"],
+        labels={"a b": np.array([True, True]), "none": np.array([False, True])},
+    )
+
+
+@pytest.mark.parametrize("make", [lambda: four_rooms(0), odd_names], ids=["four rooms", "odd names"])
+def test_storm_reads_our_drn_and_agrees_on_the_best_average(stormpy, tmp_path, make):
+    mdp = make()
+    write_drn(mdp, tmp_path / "model.drn")
+    parsing = stormpy.io.DirectEncodingParserOptions()
+    parsing.build_choice_labeling = True
+    model = stormpy.build_model_from_drn(tmp_path / "model.drn", options=parsing)
+    assert (model.nr_states, model.nr_choices, model.nr_transitions) == (
+        mdp.n_states,
+        mdp.n_choices,
+        mdp.transitions.nnz,
+    )
+    assert set(model.labeling.get_labels()) == {"init", *mdp.labels}
+    for label, mask in mdp.labels.items():
+        assert sorted(model.labeling.get_states(label)) == np.flatnonzero(mask).tolist()
+    assert [model.choice_labeling.get_labels_of_choice(x) for x in range(mdp.n_choices)] == [
+        {"_".join(mdp.action_name(x).split())} for x in range(mdp.n_choices)
+    ]
+    wanted = stormpy.parse_properties('R{"reward"}max=? [LRA]')[0]
+    best = stormpy.model_checking(model, wanted, environment=stormpy.environments.sound())
+    assert Polytope(mdp).best(mdp.reward).value == pytest.approx(best.get_value(model.initial_states[0]), rel=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,102 @@ def test_damaged_files_only_raise_our_errors(data, tmp_path_factory):
     assert isinstance(read_or_refusal(read_npz, path), mw.MDP | str)
 
 
+def member(array, **header) -> bytes:
+    """An array as the bytes of an `.npy` file, with a header that need not be true."""
+    array = np.asarray(array)
+    fields = {"descr": array.dtype.str, "fortran_order": False, "shape": array.shape} | header
+    text = f"{fields}\n".encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + array.tobytes()
+
+
+def npz_of(members: dict[str, bytes], path):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+    return path
+
+
+@st.composite
+def strange_members(draw, array):
+    """The array with other entries, of another type or shape, or behind a header that claims another."""
+    way = draw(st.sampled_from(["type", "shape", "entry", "header", "bytes"]))
+    if way == "type":
+        return member(
+            np.zeros(array.shape, draw(st.sampled_from(["f2", ">f8", "i1", "u8", "?", "c16", "S3", "U2", "V4"])))
+        )
+    if way == "shape":
+        return member(np.resize(array, draw(st.lists(st.integers(0, 4), max_size=3))))
+    if way == "entry":
+        strange = array.astype(float)
+        strange.flat[draw(st.integers(0, array.size - 1))] = draw(st.sampled_from([np.nan, np.inf, -5.0, 1e300, 0.5]))
+        with np.errstate(invalid="ignore"):
+            return member(strange.astype(draw(st.sampled_from([np.float64, array.dtype]))))
+    if way == "header":
+        shapes = [(10**11,), (2**62, 4), (-1,), (10**9, 0), (0, 10**9), (10**5, 10**5), (2.0,), "x", ()]
+        types = [array.dtype.str, "|O", "|V0", "<U2147483647", [], [("a", "<f8")], "q9", 1]
+        return member(array, shape=draw(st.sampled_from(shapes)), descr=draw(st.sampled_from(types)))
+    return draw(st.binary(max_size=40) | st.sampled_from([b"\x93NUMPY\x01\x00\x03\x00(((", b"\x93NUMPY\x02\x00"]))
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_strange_arrays_only_raise_our_errors(data, tmp_path_factory):
+    path = tmp_path_factory.mktemp("fuzz") / "model.npz"
+    whole = mw.MDP.from_dense(P.transpose(1, 0, 2), R, labels={"here": np.array([True, False])})
+    write_npz(whole, path)
+    with np.load(path) as file:
+        ours = {name: file[name] for name in file.files}
+    toolbox = {"P": P, "R": R, "start": np.array([0.0, 1.0])}
+    pairs = {"s_indices": np.array([0, 1]), "a_indices": np.array([0, 0]), "Q": np.eye(2), "R": np.array([1.0, 2.0])}
+    arrays = data.draw(st.sampled_from([ours, toolbox, pairs]))
+    members = {name: member(array) for name, array in arrays.items()}
+    numeric = [name for name, array in arrays.items() if array.dtype.kind != "U"]
+    for name in data.draw(st.lists(st.sampled_from(numeric), min_size=1, max_size=2)):
+        members[name] = data.draw(strange_members(arrays[name]))
+    assert isinstance(read_or_refusal(read_npz, npz_of(members, path)), mw.MDP | str)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("label:a", b"(((", "'label:a' is not an array"),
+        ("R", b"\x93NUMPY\x01\x00\x03\x00(((", "cannot be read"),
+        ("state_names", member(np.zeros(0), shape=(10**5, 10**5), descr="<U0"), "which the file is too small for"),
+        ("P", member(np.zeros(0), shape=(10**9, 0)), "which the file is too small for"),
+        ("P", member(np.zeros(0), shape=(10**14,)), "cannot be read"),
+        ("P", member(P.astype(complex)), "'P' must hold numbers or text, found complex128"),
+    ],
+    ids=["no array", "no header", "entries of no size", "none along an axis", "too many", "complex"],
+)
+def test_claims_that_would_take_all_memory_or_time(tmp_path, name, content, message):
+    members = {"P": member(P), "R": member(R), name: content}
+    with pytest.raises(mw.SourceError, match=message):
+        read_npz(npz_of(members, tmp_path / "model.npz"))
+
+
+def test_rows_that_end_before_they_begin(tmp_path):
+    """scipy does not look at the beginnings of rows if the last one is negative, and would write past its arrays."""
+    path = tmp_path / "model.npz"
+    write_npz(mw.MDP.from_dense(P.transpose(1, 0, 2), R), path)
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    arrays["row_begin"][-1] = -5
+    np.savez(path, **arrays)
+    with pytest.raises(mw.ModelError, match="beginnings of its rows do not rise"):
+        read_npz(path)
+
+
+@pytest.mark.parametrize("name", ["next_state", "row_begin", "first_choice"])
+def test_indices_that_are_no_whole_numbers(tmp_path, name):
+    path = tmp_path / "model.npz"
+    write_npz(mw.MDP.from_dense(P.transpose(1, 0, 2), R), path)
+    with np.load(path) as file:
+        arrays = {key: file[key] for key in file.files}
+    np.savez(path, **arrays | {name: arrays[name] + 0.5})
+    with pytest.raises(mw.SourceError, match=f"{name}' must be a row of whole numbers, found float64"):
+        read_npz(path)
+
+
 def test_an_error_that_is_not_ours_goes_through():
     with pytest.raises(ZeroDivisionError):
         read_or_refusal(lambda: 1 / 0)

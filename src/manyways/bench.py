@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy import ndimage, sparse
 from scipy.optimize import linprog
 
-from manyways.arrays import Floats
+from manyways.arrays import Bools, Floats
 from manyways.formats.drn import write_drn
 from manyways.formats.text_tables import REWARD
+from manyways.formats.writer import write_model
 from manyways.mdp import MDP
 from manyways.objective import Objective
 from manyways.planning import plan
@@ -217,6 +218,95 @@ def studies(_: list[int]) -> list[Row]:
     return [{"study": "tradeoff", "one worker, s": one, "two workers, s": two, "two / one": two / one}]
 
 
+def reading(sizes: list[int]) -> list[Row]:
+    """(h) Reading files, each in a process of its own, over their size: models of a quarter and whole, square maps.
+
+    In full it takes models of a million choices and maps of 512 x 512, with `sizes` that are all below 100 their
+    largest instead of the 512.
+    """
+    side = 512 if max(sizes) >= 100 else max(sizes)
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for n in (side // 2, side):
+            mdp = scattered_model(n * n)
+            for ending in (".drn", ".tra", ".npz"):
+                write_model(mdp, Path(folder) / f"model-{n}{ending}")
+        for ending in (".drn", ".tra", ".npz"):
+            rows += _read_each([Path(folder) / f"model-{n}{ending}" for n in (side // 2, side)])
+        sides = (side // 4, side // 2, side)
+        maps = [write_maps(obstacles(n), Path(folder) / f"map-{n}") for n in sides]
+        for kind in range(2):
+            rows += _read_each([pair[kind] for pair in maps], best=True)
+    return rows
+
+
+def _read_each(sources: list[Any], best: bool = False) -> list[Row]:
+    """A row for each source, in the order of their sizes, each about four times as large as the one before it."""
+    code = (
+        "import sys, time, manyways as mw; from manyways.polytope import Polytope; mw.read('four-rooms:0')\n"
+        "held = lambda which: int(open('/proc/self/status').read().split(which)[1].split()[0])\n"
+        "before, began = held('VmRSS:'), time.perf_counter()\n"
+        "m = mw.read(sys.argv[1])\n"
+        "took, peak = time.perf_counter() - began, held('VmHWM:') - before\n"
+        "warm = mw.read('rooms-50:0'); Polytope(warm).best(warm.reward); again = time.perf_counter()\n"
+        "len(sys.argv) > 2 and Polytope(m).best(m.reward)\n"
+        "print(m.n_choices, m.transitions.nnz, took, peak, time.perf_counter() - again)"
+    )
+    rows: list[Row] = []
+    for source in map(str, sources):
+        command = [sys.executable, "-c", code, source, *(["best"] if best else [])]
+        words = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        seconds, kilobytes, solving = map(float, words[2:])
+        row = {"file": Path(source.partition("?")[0]).name, "choices": int(words[0]), "transitions": int(words[1])}
+        row |= {"s": seconds, "memory on top, MiB": kilobytes / 1024}
+        if rows:
+            for what, name in (("choices", "choices"), ("s", "time"), ("memory on top, MiB", "memory")):
+                row[f"{name} / {name} before"] = row[what] / (rows[-1][what] or np.nan)
+        rows.append(row | ({"then Polytope and best, s": solving} if best else {}))
+    return rows
+
+
+def scattered_model(n_states: int) -> MDP:
+    """Four choices in each state, of four transitions each, with probabilities and rewards of all their digits."""
+    rng = np.random.default_rng(0)
+    state, action = np.divmod(np.arange(4 * n_states), 4)
+    target = (state[:, None] + np.array([1, 2, 3, 5]) * (1 + action)[:, None]) % n_states
+    begin = np.arange(0, target.size + 1, 4)
+    weights = rng.dirichlet(np.ones(4), len(target)).ravel()
+    matrix = sparse.csr_array((weights, target.ravel(), begin), shape=(len(target), n_states))
+    labels = {"odd": np.arange(n_states) % 2 == 1}
+    return MDP.from_csr(
+        matrix, rng.random(len(target)), np.arange(0, len(target) + 1, 4), actions=action, labels=labels
+    )
+
+
+def obstacles(side: int) -> Bools:
+    """(side, side) a map with rectangles in the way, its free cells all connected."""
+    rng = np.random.default_rng(side)
+    blocked = np.zeros((side, side), bool)
+    for top, left, height, width in rng.integers(1, [side, side, side // 8 + 2, side // 8 + 2], (40, 4)):
+        blocked[top : top + height, left : left + width] = True
+    parts = np.zeros(blocked.shape, np.int32)
+    ndimage.label(~blocked, output=parts)
+    return parts != 1 + np.argmax(np.bincount(parts.ravel())[1:])
+
+
+def write_maps(blocked: Bools, stem: Path) -> tuple[str, str]:
+    """The map as a MovingAI and as a nav2 map; their sources, from the first free cell to the last."""
+    height, width = blocked.shape
+    text = "\n".join("".join(row) for row in np.where(blocked, "@", "."))
+    stem.with_suffix(".map").write_text(f"type octile\nheight {height}\nwidth {width}\nmap\n{text}\n")
+    pixels = np.where(blocked, 0, 254).astype(np.uint8).tobytes()
+    stem.with_suffix(".pgm").write_bytes(f"P5\n{width} {height}\n255\n".encode() + pixels)
+    stem.with_suffix(".yaml").write_text(
+        f"image: {stem.name}.pgm\nresolution: 0.05\norigin: [0, 0, 0]\nnegate: 0\n"
+        "occupied_thresh: 0.65\nfree_thresh: 0.196\n"
+    )
+    (y, x), (bottom, right) = np.argwhere(~blocked)[[0, -1]].tolist()
+    ends = f"start={x},{y}&goal={right},{bottom}"
+    return f"{stem}.map?{ends}", f"{stem}.yaml?unit=cells&{ends}"
+
+
 PARTS = {
     "paper": Part("The default call against the paper's algorithm with cold LPs", against_the_paper),
     "others": Part("One `best` against other solvers", against_others),
@@ -225,6 +315,7 @@ PARTS = {
     "start": Part("Start-up", start_up),
     "memory": Part("Peak memory of one `best`", memory),
     "studies": Part("Workers on the paper's tradeoff study", studies),
+    "reading": Part("Reading files", reading),
 }
 
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -55,6 +56,7 @@ class MDP:
         labels: sets of states by name, each an (S,) mask.
         layout: where to draw the states, if anywhere.
         name: what to call the model in tables and titles.
+        source: what `manyways.read` read it from, if it did: with it, the model can be had again.
     """
 
     transitions: Sparse
@@ -67,6 +69,7 @@ class MDP:
     labels: Mapping[str, Bools] = field(default_factory=dict)
     layout: Grid | None = None
     name: str = "model"
+    source: str | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -325,18 +328,13 @@ class MDP:
         restart = chosen[self.choice_state]
         keep = sparse.diags_array((~restart).astype(float))
         again = sparse.csr_array(restart.astype(float)[:, None]) @ sparse.csr_array(self.start[None, :])
-        return MDP(
-            transitions=sparse.csr_array(keep @ self.transitions + again),
-            reward=self.reward,
-            first_choice=self.first_choice,
-            start=self.start,
-            actions=self.actions,
-            action_names=self.action_names,
-            state_names=self.state_names,
-            labels=self.labels,
-            layout=self.layout,
-            name=self.name,
-        )
+        return replace(self, transitions=sparse.csr_array(keep @ self.transitions + again), source=None)
+
+    def read_from(self, source: str) -> MDP:
+        """The same model, with the source that it was read from."""
+        twin = copy(self)  # a shallow copy shares the arrays, and is not validated again
+        object.__setattr__(twin, "source", source)
+        return twin
 
     def _mask(self, states: ArrayLike) -> Bools:
         """(S,) a mask from a mask, or from indices."""
@@ -404,6 +402,8 @@ class MDP:
             matrix.check_format(full_check=True)  # scipy would run over the ends of arrays that do not fit
         except ValueError as error:
             raise ModelError(f"the transitions are not a proper CSR matrix: {error}") from None
+        if (np.diff(matrix.indptr) < 0).any():  # which scipy overlooks where the last entry is negative
+            raise ModelError("the transitions are not a proper CSR matrix: the beginnings of its rows do not rise")
         bad = np.flatnonzero(~(np.isfinite(matrix.data) & (matrix.data >= 0)))
         if bad.size:
             choice = int(np.searchsorted(matrix.indptr, bad[0], side="right") - 1)

@@ -10,16 +10,18 @@ from importlib.metadata import version
 from os import PathLike
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from manyways.arrays import Floats
 from manyways.behaviour import Behaviour, StateActions
 from manyways.errors import SettingError, check_number, check_whole
 from manyways.formats import read
 from manyways.mdp import MDP
 from manyways.methods import Method, Progress, VertexAscent, Watch
 from manyways.objective import Objective
-from manyways.occupancy import deterministic
+from manyways.occupancy import check_policy, deterministic
 from manyways.planset import PlanSet
-from manyways.polytope import Average, Criterion, Polytope
+from manyways.polytope import Average, Criterion, Polytope, Vertex
 from manyways.verification import compare, examine
 
 
@@ -34,6 +36,8 @@ def plan(
     behaviour: Behaviour | None = None,
     time_limit_s: float | None = None,
     progress: Callable[[Progress], None] | None = None,
+    keep: ArrayLike | None = None,
+    avoid: ArrayLike | None = None,
 ) -> PlanSet:
     """Find k policies that are all near-optimal and really different.
 
@@ -48,10 +52,13 @@ def plan(
         behaviour: what counts as different; `StateActions()` by default.
         time_limit_s: stop after so many seconds, with the best so far.
         progress: called now and then with a `Progress`.
+        keep: (m, N) policies that are to be among the k, such as some of an earlier set's.
+        avoid: (m, N) policies that the new plans are to differ from as well, such as those they replace.
 
     Example:
         >>> plans = plan("nine-rooms:7", k=6, tradeoff=8.0)
         >>> plans.objective, plans.diversity
+        >>> plan("nine-rooms:7", k=6, tradeoff=8.0, keep=plans.policies[:2], avoid=plans.policies[2:])
     """
     check_whole("k", k, 1)
     check_whole("seed", seed, 0)
@@ -68,11 +75,22 @@ def plan(
         tradeoff = abs(polytope.optimum.value) or 1.0
     objective = Objective(mdp, check_number("the tradeoff", tradeoff, 0), behaviour)
 
-    ascent = method.run(polytope, objective, int(k), int(seed), watch)
+    kept, avoided = (_policies(mdp, what, given) for what, given in (("keep", keep), ("avoid", avoid)))
+    if len(kept) >= k:
+        raise SettingError(f"{len(kept)} plans are kept, so k must be at least {len(kept) + 1}, found {k}")
+    given = [(policy, polytope.criterion.occupancy(mdp, policy)) for policy in (*kept, *avoided)]
+    if not given:
+        ascent = method.run(polytope, objective, int(k), int(seed), watch)
+    elif isinstance(method, VertexAscent):
+        fixed = [Vertex(x, float("nan"), float("nan"), None) for _, x in given]
+        ascent = method.run(polytope, objective, int(k) + len(avoided), int(seed), watch, fixed)
+    else:
+        raise SettingError(f"to keep or avoid plans, the method must be VertexAscent(), found {method!r}")
     if ascent.choices is None:
-        realised = [polytope.realise(row) for row in ascent.point]
+        new = [polytope.realise(row) for row in ascent.point]
     else:  # vertices: their policies are known, and each has one recurrent class
-        realised = [(deterministic(mdp, own), x) for own, x in zip(ascent.choices, ascent.point, strict=True)]
+        new = [(deterministic(mdp, own), x) for own, x in zip(ascent.choices, ascent.point, strict=True)]
+    realised = given[: len(kept)] + new
     best_first = np.argsort([-x @ mdp.reward for _, x in realised], kind="stable")
     policies, occupancies = (np.stack([realised[i][part] for i in best_first]) for part in (0, 1))
     reached = float(ascent.trace.objective[-1]) if len(ascent.trace) else float("nan")
@@ -97,6 +115,8 @@ def plan(
         seed=int(seed),
         seconds=watch.elapsed(),
         versions=library_versions(),
+        kept=tuple(int(i) for i in np.flatnonzero(best_first < len(kept))),
+        avoided=avoided,
     )
     return plans.with_certificate(compare(plans, found))
 
@@ -121,6 +141,18 @@ def _check_memory(mdp: MDP, k: int) -> None:
             f"planning k={k} for {mdp.n_choices:,} choices needs about {needed / 2**30:.1f} GiB, "
             f"{free / 2**30:.1f} GiB are free; ask for fewer plans or a smaller model"
         )
+
+
+def _policies(mdp: MDP, what: str, given: ArrayLike | None) -> Floats:
+    """(m, N) the policies that were given, none by default."""
+    if given is None:
+        return np.empty((0, mdp.n_choices))
+    array = np.asarray(given, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] != mdp.n_choices:
+        raise SettingError(
+            f"{what} must be an (m, {mdp.n_choices}) array with a policy in each row, found shape {array.shape}"
+        )
+    return np.stack([check_policy(mdp, row) for row in array]) if len(array) else array
 
 
 def _check_kind(what: str, value: object, verb: str, example: str) -> None:

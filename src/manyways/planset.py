@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import inf, isfinite
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manyways.arrays import Floats
 from manyways.behaviour import Behaviour, Labels, StateActions, States
 from manyways.errors import ModelError, PlanFileError, SettingError, check_number, check_whole
-from manyways.formats.archive import read_archive, write_archive
+from manyways.formats.archive import pack, unpack, write_whole
 from manyways.formats.model_arrays import model_from_arrays, model_to_arrays
 from manyways.mdp import MDP
 from manyways.methods import FrankWolfe, Method, ProjectedGradient, Status, Trace, VertexAscent
 from manyways.policy import Policy
 from manyways.polytope import Average, Criterion, Discounted
+
+if TYPE_CHECKING:
+    from manyways.studies.sweeping import Sweep
 
 SCHEMA = "manyways plans"
 VERSION = 1
@@ -77,6 +82,8 @@ class PlanSet:
         status: how the method ended.
         trace: how it got there.
         tradeoff, criterion, behaviour, method, seed: the settings.
+        kept: the plans (counted from 0) that were given and stayed; the others were found around them.
+        avoided: (m, N) policies that the plans found had to differ from as well.
         seconds: how long the method ran.
         versions: of the programs that computed it.
         certificate: what `verify` found, right after planning.
@@ -100,9 +107,11 @@ class PlanSet:
     seconds: float
     versions: Mapping[str, str]
     certificate: Certificate | None = None
+    kept: tuple[int, ...] = ()
+    avoided: Floats = field(default_factory=lambda: np.empty((0, 0)))
 
     def __post_init__(self) -> None:
-        for name in ("policies", "occupancies", "rewards", "distances"):
+        for name in ("policies", "occupancies", "rewards", "distances", "avoided"):
             array = np.array(getattr(self, name))
             array.flags.writeable = False
             object.__setattr__(self, name, array)
@@ -132,6 +141,11 @@ class PlanSet:
         """One plan, counted from 0, to act with, to run, to save."""
         return Policy(self.mdp, self.policies[plan])
 
+    def key(self, plan: int) -> str:
+        """The same for the same policy (counted from 0) in the same model, whatever set it is in."""
+        content = self.mdp.digest.encode() + np.ascontiguousarray(self.policies[plan]).tobytes()
+        return hashlib.sha256(content).hexdigest()[:16]
+
     def draw(self, path: str | PathLike[str]) -> Path:
         """Write the picture of the plans' occupancy maps (.png, .svg or .pdf); returns where."""
         from manyways.draw import occupancy_maps, save_picture  # matplotlib takes its time to load
@@ -141,8 +155,30 @@ class PlanSet:
         save_picture(occupancy_maps(self.mdp, self.occupancies, titles, heading), Path(path))
         return Path(path)
 
+    def report(self, path: str | PathLike[str], sweep: Sweep | None = None) -> Path:
+        """Write the page on which to compare the plans: one .html file, for any browser; returns where.
+
+        Args:
+            path: of the page.
+            sweep: of the same model, whose curve the page shows beside this set.
+        """
+        from manyways.report import write_report
+
+        write_report(self, Path(path), sweep)
+        return Path(path)
+
+    def _repr_html_(self) -> str:
+        from manyways.report import notebook_view
+
+        return notebook_view(self)
+
     def save(self, path: str | PathLike[str]) -> Path:
         """Write everything, the model included, to one file; returns where."""
+        write_whole(Path(path), self.to_bytes())
+        return Path(path)
+
+    def to_bytes(self) -> bytes:
+        """What `save` writes."""
         model_header, arrays = model_to_arrays(self.mdp)
         header = {
             "model": model_header,
@@ -152,6 +188,7 @@ class PlanSet:
                 "criterion": _described(self.criterion),
                 "behaviour": _described(self.behaviour),
                 "method": _described(self.method),
+                "kept": list(self.kept),
             },
             "result": {
                 "objective": self.objective,
@@ -170,9 +207,9 @@ class PlanSet:
             "occupancies": self.occupancies,
             "rewards": self.rewards,
             "distances": self.distances,
+            "avoided": self.avoided.reshape(-1, self.mdp.n_choices),
         } | {f"trace/{name}": column for name, column in vars(self.trace).items()}
-        write_archive(Path(path), SCHEMA, VERSION, header, arrays)
-        return Path(path)
+        return pack(SCHEMA, VERSION, header, arrays)
 
     def with_certificate(self, certificate: Certificate) -> PlanSet:
         return replace(self, certificate=certificate)
@@ -180,7 +217,15 @@ class PlanSet:
 
 def load(path: str | PathLike[str]) -> PlanSet:
     """Read a plan set that `PlanSet.save` wrote."""
-    header, arrays = read_archive(Path(path), SCHEMA, VERSION)
+    return _rebuild(str(path), *unpack(Path(path), str(path), SCHEMA, VERSION))
+
+
+def from_bytes(content: bytes, name: str) -> PlanSet:
+    """What `load` reads, from memory; `name` is what errors call it."""
+    return _rebuild(name, *unpack(io.BytesIO(content), name, SCHEMA, VERSION))
+
+
+def _rebuild(path: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> PlanSet:
     try:
         mdp = model_from_arrays(header["model"], arrays)
         if mdp.digest != header["model"]["digest"]:
@@ -189,6 +234,7 @@ def load(path: str | PathLike[str]) -> PlanSet:
             )
         result, settings = header["result"], header["settings"]
         checks = header["certificate"]
+        arrays = {"avoided": np.empty((0, mdp.n_choices)), **arrays}  # files of version 0.1.0 have none
         k, steps = len(arrays["policies"]), len(arrays["trace/objective"])
         if k < 1:
             raise ModelError("it holds no plans")
@@ -211,6 +257,8 @@ def load(path: str | PathLike[str]) -> PlanSet:
             seconds=check_number("seconds", result["seconds"], 0),
             versions=dict(header["versions"]),
             certificate=None if checks is None else Certificate(tuple(_check(check) for check in checks)),
+            kept=_positions(settings.get("kept", ()), k),
+            avoided=_fitting(arrays, "avoided", len(arrays["avoided"]), mdp.n_choices),
         )
     except (KeyError, TypeError, IndexError, ValueError) as error:
         if isinstance(error, PlanFileError):
@@ -225,6 +273,12 @@ def _fitting(arrays: Mapping[str, np.ndarray], name: str, *shape: int) -> np.nda
             f"the array {name!r} must hold finite numbers of shape {shape}, found {array.dtype} of shape {array.shape}"
         )
     return array
+
+
+def _positions(given: Any, k: int) -> tuple[int, ...]:
+    if not isinstance(given, (list, tuple)) or not all(type(i) is int and 0 <= i < k for i in given):
+        raise SettingError(f"the plans kept must be numbers from 0 to {k - 1}, found {given!r:.60}")
+    return tuple(given)
 
 
 def _described(value: Any) -> dict[str, Any]:

@@ -91,8 +91,12 @@ class Policy:
         """Write the policy; the file's ending says in which form."""
         path = Path(path)
         check_policy_path(path)
-        write_whole(path, WRITERS[path.suffix](self))
+        write_whole(path, self.to_bytes(path.suffix))
         return path
+
+    def to_bytes(self, form: str) -> bytes:
+        """What `save` writes to a file with the ending `form`."""
+        return WRITERS[form](self)
 
     def rows(self) -> list[tuple[str, str, float]]:
         """(state, action, probability) of every choice that is ever taken."""

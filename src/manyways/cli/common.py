@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlencode
 
 import typer
+
+if TYPE_CHECKING:
+    from manyways.methods import Progress
 
 BAD_INPUT, NOT_CONVERGED, INTERRUPTED = 2, 3, 130
 
@@ -54,3 +60,24 @@ def console() -> Any:
 
 def print_json(answer: dict[str, Any]) -> None:
     print(json.dumps(answer, indent=1, default=float))
+
+
+@contextmanager
+def progress_bar(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """A bar on standard error if that is a terminal, nothing otherwise."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"), TimeElapsedColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=None, state="")
+
+        def show(now: Progress) -> None:
+            state = f"{now.done / max(now.total, 1):4.0%}  objective {now.objective:.4f}"
+            bar.update(task, description=now.doing, completed=now.done, total=now.total, state=state)
+
+        yield show

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from math import isfinite
 from pathlib import Path
@@ -24,13 +21,16 @@ from manyways.cli.common import (
     app,
     console,
     print_json,
+    progress_bar,
     with_settings,
 )
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from rich.table import Table
 
-    from manyways.methods import Method, Progress
+    from manyways.mdp import MDP
+    from manyways.methods import Method
     from manyways.planset import Certificate, PlanSet
 
 
@@ -47,6 +47,7 @@ class BehaviourName(StrEnum):
 
 
 Picture = Annotated[Path | None, typer.Option(help="Write the plans' occupancy maps here (.png, .svg, .pdf).")]
+Report = Annotated[Path | None, typer.Option(help="Write the page on which to compare the plans here (.html).")]
 PlanFile = Annotated[Path, typer.Argument(metavar="PLANS", help="A file that 'manyways plan --out' wrote.")]
 
 
@@ -73,8 +74,13 @@ def plan(
     start: Start = None,
     goal: Goal = None,
     restart: Restart = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(help="Keep plans of a file and have its others replaced: plans.mw:1,3. They count among the k."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Keep the plans in this file (.mw).")] = None,
     picture: Picture = None,
+    report: Report = None,
     as_json: Json = False,
 ) -> None:
     """Find k near-optimal plans that are really different."""
@@ -85,16 +91,19 @@ def plan(
     from manyways.polytope import Average, Discounted
 
     source = with_settings(source, const=const, reward=reward, start=start, goal=goal, restart=restart)
-    if out is not None:
-        check_writable(out)
+    for path in (out, report):
+        if path is not None:
+            check_writable(path)
     if picture is not None:
         from manyways.draw import check_picture_path
 
         check_picture_path(picture)
     behaviours = {BehaviourName.STATE_ACTIONS: StateActions, BehaviourName.STATES: States, BehaviourName.LABELS: Labels}
-    with _progress_bar(quiet=as_json) as progress:
+    with progress_bar(quiet=as_json) as progress:
+        mdp = read(source, absorbing=discount is not None)
+        kept, replaced = (None, None) if keep is None else _kept(keep, mdp)
         plans = find_plans(
-            read(source, absorbing=discount is not None),
+            mdp,
             k,
             tradeoff,
             seed=seed,
@@ -103,20 +112,33 @@ def plan(
             behaviour=behaviours[behaviour](),
             time_limit_s=time_limit,
             progress=progress,
+            keep=kept,
+            avoid=replaced,
         )
-    written = {"plans": plans.save(out) if out else None, "picture": plans.draw(picture) if picture else None}
+    written = {"plans": plans.save(out) if out else None, **_pictures(plans, picture, report)}
     _answer(plans, written, as_json)
     if not plans.status.converged:
         raise typer.Exit(NOT_CONVERGED)
 
 
-@app.command(epilog="Example: manyways show plans.mw --picture plans.png")
-def show(plans_file: PlanFile, picture: Picture = None, as_json: Json = False) -> None:
-    """Show plans that were kept in a file: the table, and the picture if asked for."""
+@app.command(epilog="Example: manyways show plans.mw --report plans.html")
+def show(
+    plans_file: PlanFile,
+    picture: Picture = None,
+    report: Report = None,
+    sweep: Annotated[
+        Path | None, typer.Option(help="A folder that 'manyways sweep --out' filled; the report shows its curve.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show plans that were kept in a file: the table, and the picture and the page if asked for."""
+    from manyways.errors import SettingError
     from manyways.planset import load
 
+    if sweep is not None and report is None:
+        raise SettingError("--sweep is for the report: give --report as well")
     plans = load(plans_file)
-    _answer(plans, {"picture": plans.draw(picture) if picture else None}, as_json)
+    _answer(plans, _pictures(plans, picture, report, sweep), as_json)
 
 
 @app.command(epilog="Example: manyways verify plans.mw")
@@ -152,7 +174,7 @@ def verify(plans_file: PlanFile, as_json: Json = False) -> None:
 def bench(
     parts: Annotated[
         list[str] | None,
-        typer.Argument(help="Of: paper, others, growth, plans, start, memory, studies; by default all."),
+        typer.Argument(help="Of: paper, others, growth, plans, start, memory, reading, studies; by default all."),
     ] = None,
     sizes: Annotated[str, typer.Option(help="Sides of the square worlds for growth and memory.")] = "19,50,100,300",
     out: Annotated[
@@ -175,6 +197,37 @@ def bench(
     )
     if as_json:
         print_json(results)
+
+
+def _pictures(
+    plans: PlanSet, picture: Path | None, report: Path | None, sweep: Path | None = None
+) -> dict[str, Path | None]:
+    curve = None
+    if sweep is not None:
+        from manyways.studies.sweeping import load_sweep
+
+        curve = load_sweep(sweep, plans.mdp)
+    return {
+        "picture": plans.draw(picture) if picture else None,
+        "report": plans.report(report, curve) if report else None,
+    }
+
+
+def _kept(told: str, mdp: MDP) -> tuple[NDArray, NDArray]:
+    """`plans.mw:1,3` -> the policies of these plans, and those of the file's others."""
+    from manyways.errors import SettingError
+    from manyways.planset import load
+
+    file, colon, numbers = told.rpartition(":")
+    if not colon or not all(number.isdigit() for number in numbers.split(",")):
+        raise SettingError(f"--keep takes a file and numbers of its plans, such as plans.mw:1,3, found {told!r}")
+    plans = load(file)
+    kept = sorted({int(number) - 1 for number in numbers.split(",")})
+    if kept[0] < 0 or kept[-1] >= plans.k:
+        raise SettingError(f"{file} has plans 1 to {plans.k}, found {numbers}")
+    if plans.mdp.digest != mdp.digest:
+        raise SettingError(f"{file} has plans for another model, {plans.mdp.name}, so none of them can be kept")
+    return plans.policies[kept], plans.policies[[i for i in range(plans.k) if i not in kept]]
 
 
 def _method(name: MethodName, starts: int | None, workers: int) -> Method:
@@ -266,24 +319,3 @@ def _certificate_table(certificate: Certificate) -> Table:
     for check in certificate.checks:
         table.add_row(check.name, f"{check.error:.1e}", f"{check.tolerance:.0e}", "ok" if check.ok else "FAILED")
     return table
-
-
-@contextmanager
-def _progress_bar(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """A bar on standard error if that is a terminal, nothing otherwise."""
-    if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"), TimeElapsedColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading", total=None, state="")
-
-        def show(now: Progress) -> None:
-            state = f"{now.done / max(now.total, 1):4.0%}  objective {now.objective:.4f}"
-            bar.update(task, description=now.doing, completed=now.done, total=now.total, state=state)
-
-        yield show

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -56,10 +56,8 @@ def write_whole(path: Path, content: bytes) -> None:
         raise OutputError(f"cannot write {path}: {error.strerror}") from None
 
 
-def write_archive(
-    path: Path, schema: str, version: int, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
-) -> None:
-    """Write header and arrays; the same content gives the same bytes."""
+def pack(schema: str, version: int, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Header and arrays as one archive; the same content gives the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         text = json.dumps({"schema": schema, "version": version, **header}, indent=1, allow_nan=False)
@@ -67,41 +65,41 @@ def write_archive(
         for name, array in arrays.items():
             with archive.open(_entry(f"{name}.npy"), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
-    write_whole(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
-def read_archive(path: Path, schema: str, version: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read what `write_archive` wrote, or say in one sentence why that is not possible."""
-    if not path.exists():
-        raise PlanFileError(f"there is no file {path}")
-    if path.is_dir():
-        raise PlanFileError(f"{path} is a folder, expected a {schema} file")
+def unpack(file: Path | BinaryIO, name: str, schema: str, version: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read what `pack` made, or say in one sentence why that is not possible; `name` is what errors call it."""
+    if isinstance(file, Path) and not file.exists():
+        raise PlanFileError(f"there is no file {name}")
+    if isinstance(file, Path) and file.is_dir():
+        raise PlanFileError(f"{name} is a folder, expected a {schema} file")
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(file) as archive:
             if HEADER not in archive.namelist():
-                raise PlanFileError(f"{path} is not a {schema} file: it has no header")
+                raise PlanFileError(f"{name} is not a {schema} file: it has no header")
             header = json.loads(archive.read(HEADER))
             if not isinstance(header, dict) or header.get("schema") != schema:
-                raise PlanFileError(f"{path} is not a {schema} file")
+                raise PlanFileError(f"{name} is not a {schema} file")
             if header.get("version") != version:
                 raise PlanFileError(
-                    f"{path} has version {header.get('version')!r} of the {schema} format, this program reads version {version}; "
+                    f"{name} has version {header.get('version')!r} of the {schema} format, this program reads version {version}; "
                     "use the manyways that wrote it, or plan again"
                 )
             arrays = {
-                entry.filename.removesuffix(".npy"): _array(archive, entry)
+                entry.filename.removesuffix(".npy"): _array(archive, entry, name)
                 for entry in archive.infolist()
                 if entry.filename != HEADER
             }
             return header, arrays
     except zipfile.BadZipFile:
-        raise PlanFileError(f"{path} is not a {schema} file, or is truncated") from None
+        raise PlanFileError(f"{name} is not a {schema} file, or is truncated") from None
     except OSError as error:
-        raise PlanFileError(f"cannot read {path}: {error.strerror or error}") from None
+        raise PlanFileError(f"cannot read {name}: {error.strerror or error}") from None
     except (ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zlib.error) as error:
         if isinstance(error, PlanFileError):
             raise
-        raise PlanFileError(f"{path} is damaged: {error}") from None
+        raise PlanFileError(f"{name} is damaged: {error}") from None
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
@@ -110,10 +108,10 @@ def _entry(name: str) -> zipfile.ZipInfo:
     return entry
 
 
-def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
+def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> np.ndarray:
     if entry.file_size > LARGEST_ARRAY:
         raise PlanFileError(
-            f"{archive.filename}: {entry.filename} claims {entry.file_size:,} bytes; more than {LARGEST_ARRAY:,} are refused"
+            f"{name}: {entry.filename} claims {entry.file_size:,} bytes; more than {LARGEST_ARRAY:,} are refused"
         )
     with archive.open(entry) as member:
         return np.lib.format.read_array(member, allow_pickle=False)

@@ -39,6 +39,9 @@ from manyways.mdp import MDP
 
 STATES_AT_ONCE = 10_000
 TYPES = ("MDP", "DTMC")
+NO_LABEL = "__NOLABEL__"
+"""What Storm writes as the name of a choice that has none, in a model where others have."""
+STORM_COMMENT = b"// Exported by storm"
 
 STATE_LINE = re.compile(r"^[ \t]*+state[ \t]++([0-9]++)(?![^\s\[])(?:[ \t]*+\[([^\]\n]*+)\])?+([^\n]*+)$", re.MULTILINE)
 ACTION_LINE = re.compile(r"^[ \t]*+action[ \t]++([^\s\[]\S*+)(?:[ \t]*+\[([^\]\n]*+)\])?+[ \t\r]*+$", re.MULTILINE)
@@ -79,6 +82,7 @@ class _Reading:
         found = re.search(rb"^[ \t]*+@model[ \t\r]*+\n", data, re.MULTILINE)
         if not found:
             raise SourceError(f"{path} is not a DRN file: it has no line '@model'")
+        self.by_storm = STORM_COMMENT in data[: found.start()]
         header = data[: found.start()].decode().split("\n")[:-1]
         self.header_lines = len(header) + 1
         self.header = self._read_header(header)
@@ -196,7 +200,12 @@ class _Reading:
         found = ACTION_LINE.findall(self._text(self.choices))
         if len(found) != len(self.choices):
             self._refuse_first(self.choices, ACTION_LINE, "expected 'action NAME [rewards]'")
-        return [name for name, _ in found], [rewards for _, rewards in found]
+        names = [name for name, _ in found]
+        if NO_LABEL in names:  # such choices are called by their rank in their state, as `storm` does
+            owner = np.searchsorted(self.states, self.choices) - 1
+            rank = np.arange(len(names)) - np.searchsorted(self.choices, self.states)[owner]
+            names = [f"a{r}" if name == NO_LABEL else name for name, r in zip(names, rank.tolist(), strict=True)]
+        return names, [rewards for _, rewards in found]
 
     def _read_transitions(self) -> tuple[Ints, Floats]:
         text = self._text_bytes(self.transitions)
@@ -255,7 +264,9 @@ class _Reading:
         if below[-1] >= len(self.kind) or (self.kind[below] != ord("/")).any():
             return None
         names = NAME_LINE.findall(self._text(below))
-        return [name.replace("\t& ", ",") for name in names] if len(names) == len(below) else None
+        if len(names) != len(below):
+            return None
+        return _valuations(names) if self.by_storm else [name.replace("\t& ", ",") for name in names]
 
     def _text_bytes(self, lines: Ints) -> bytes:
         wanted = np.zeros(len(self.kind), bool)
@@ -279,6 +290,27 @@ class _Reading:
 def _width(rewards: list[str]) -> int:
     """How many numbers the first brackets hold."""
     return next((text.count(",") + 1 for text in rewards if text), 0)
+
+
+def _valuations(comments: list[str]) -> list[str]:
+    """(S,) `open=false,x=0` from Storm's `!open & x=0`, in which a tab stands before the `&`.
+
+    Storm writes `!open` for a boolean that is false and nothing for one that is true, so its name is known from states
+    in which it is false; one that never is says nothing anyway.
+    """
+    rows = [comment.split("\t& ") for comment in comments]
+    if len({len(row) for row in rows}) != 1:
+        return [",".join(row) for row in rows]
+    columns = []
+    for column in zip(*rows, strict=True):
+        different = set(column)
+        negated = {value[1:] for value in different if value.startswith("!")}
+        if len(negated) == 1 and different <= {"", *negated, *("!" + name for name in negated)}:
+            (name,) = negated
+            columns.append([f"{name}={'false' if value.startswith('!') else 'true'}" for value in column])
+        elif different != {""}:
+            columns.append(column)
+    return [",".join(parts) for parts in zip(*columns, strict=True)] or comments
 
 
 def _labels_in(tail: str) -> list[str]:

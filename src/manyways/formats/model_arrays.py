@@ -18,6 +18,7 @@ def model_to_arrays(mdp: MDP) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The header and arrays that `model_from_arrays` needs."""
     header: dict[str, Any] = {
         "name": mdp.name,
+        "source": mdp.source,
         "action_names": list(mdp.action_names),
         "state_names": None if mdp.state_names is None else list(mdp.state_names),
         "labels": list(mdp.labels),
@@ -79,4 +80,5 @@ def model_from_arrays(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray
         if "cells" in part
         else None,
         name=header["name"],
+        source=None if header.get("source") is None else str(header["source"]),
     )

@@ -38,9 +38,11 @@ from manyways.mdp import MDP
 
 STATE_REWARDS, TRANSITION_REWARDS = (".srew", ".rews"), (".trew", ".rewt")
 REWARD_TITLE = re.compile(r'#\s*Reward structure:?\s*(?:"([^"\n]*)"|(\S+))?', re.IGNORECASE)
+COMMENTS = re.compile(rb"(?:[ \t\r]*+(?:#[^\n]*+)?\n)*+")
 LABEL_TITLE = re.compile(r'\s*([0-9]{1,9})\s*=\s*"([^"\n]*)"\s*')
 LABEL_LINE = re.compile(r"^[ \t]*+([0-9]++)[ \t]*+:([0-9 \t\r]*+)$", re.MULTILINE)
 STATE_LINE = re.compile(r"^[ \t]*+([0-9]++)[ \t]*+:[ \t]*+\(([^\n]*)\)[ \t\r]*+$", re.MULTILINE)
+LINES_AT_ONCE = 100_000
 WHOLE_NAME = "name"
 """The one variable of a `.sta` file whose values are taken as they are: our own names may be no variables at all."""
 
@@ -98,7 +100,7 @@ class _File:
     @classmethod
     def read(cls, path: Path) -> _File:
         data = read_bytes(path)
-        begins = re.match(rb"(?:[ \t\r]*+(?:#[^\n]*+)?\n)*+", data)
+        begins = COMMENTS.match(data)
         comments = data[: begins.end() if begins else 0]
         end = data.find(b"\n", len(comments)) + 1
         if not end:
@@ -239,14 +241,20 @@ def _read_transitions(tra: Path) -> _Layout:
 def _names_begin(text: bytes, columns: int) -> tuple[Ints, Ints, Ints]:
     """(lines,) where each line begins, where the word behind its columns does (its end if there is none), its end."""
     data = np.frombuffer(text, np.uint8)
-    word = data > SPACE
-    word[1:] &= data[:-1] <= SPACE
-    words, ends = np.flatnonzero(word), np.flatnonzero(data == NEWLINE)
-    until = np.searchsorted(words, ends)
-    named = np.diff(until, prepend=0) == columns + 1
+    ends = np.flatnonzero(data == NEWLINE)
+    begins = np.append(0, ends + 1)[: len(ends)]
     names = ends.copy()
-    names[named] = words[until[named] - 1]
-    return np.append(0, ends + 1)[: len(ends)], names, ends
+    for low in range(0, len(ends), LINES_AT_ONCE):  # the places of all words at once would be the largest array of all
+        lines = slice(low, low + LINES_AT_ONCE)
+        offset = begins[low]
+        part = data[offset : ends[lines][-1] + 1]
+        word = part > SPACE
+        word[1:] &= part[:-1] <= SPACE
+        words = np.flatnonzero(word) + offset
+        until = np.searchsorted(words, ends[lines])
+        named = np.diff(until, prepend=0) == columns + 1
+        names[lines][named] = words[until[named] - 1]
+    return begins, names, ends
 
 
 def _parts_of_lines(text: bytes, cuts: Sequence[Ints], wanted: Sequence[Bools]) -> bytes:
@@ -283,9 +291,20 @@ def _reward_files(tra: Path, reward: str | None) -> tuple[Path | None, Path | No
 def _reward_name(files: Sequence[Path | None]) -> str | None:
     """The name in the comment that newer versions of PRISM put before the rewards."""
     for path in files:
-        if path is not None and (title := REWARD_TITLE.search(_File.read(path).comments)):
+        if path is not None and (title := REWARD_TITLE.search(_first_comments(path))):
             return title[1] or title[2]
     return None
+
+
+def _first_comments(path: Path) -> str:
+    """The comments with which a file begins, without reading all of a large one."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(2**16)
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}") from None
+    found = COMMENTS.match(head + b"\n")
+    return found[0].decode(errors="replace") if found else ""
 
 
 def _state_rewards(path: Path, n_states: int) -> Floats:

@@ -141,6 +141,10 @@ def read(source: Any, *, absorbing: bool = False) -> MDP:
             "name such as 'nine-rooms:7'"
         )
     text = str(source)
+    return _read_named(text, absorbing).read_from(text)
+
+
+def _read_named(text: str, absorbing: bool) -> MDP:
     if text.startswith(PREFIX):
         return read_gym(text, absorbing)
     if _exists(text):

@@ -16,6 +16,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,18 @@ from manyways.mdp import MDP
 
 LARGEST = 16 * 2**30
 LABEL = "label:"
-DAMAGED = (ValueError, TypeError, KeyError, EOFError, OSError, RuntimeError, MemoryError, SyntaxError, zlib.error)
+DAMAGED = (
+    ValueError,
+    TypeError,
+    KeyError,
+    EOFError,
+    OSError,
+    RuntimeError,
+    MemoryError,
+    SyntaxError,
+    TokenError,
+    zlib.error,
+)
 """What numpy and zipfile raise on damaged files."""
 
 
@@ -99,6 +111,16 @@ def read_npz(path: Path) -> MDP:
             raise SourceError(f"{path} claims {claimed:,} bytes of arrays; more than {LARGEST:,} are refused")
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
+        for name, array in arrays.items():
+            if not isinstance(array, np.ndarray):  # numpy gives the bytes of a member that does not begin like an array
+                raise SourceError(f"{path}: {name[:60]!r} is not an array")
+            if (
+                array.dtype.kind not in "biufUS"
+            ):  # complex numbers would lose their imaginary parts, dates their meaning
+                raise SourceError(f"{path}: {name[:60]!r} must hold numbers or text, found {str(array.dtype)[:60]}")
+            # Entries of no bytes, or none along one axis, leave room for any number of them along the others.
+            if max(array.size, *array.shape, 0) > claimed:
+                raise SourceError(f"{path}: {name[:60]!r} has shape {array.shape}, which the file is too small for")
     except zipfile.BadZipFile:
         raise SourceError(f"{path} is not an .npz file, or is truncated") from None
     except DAMAGED as error:
@@ -141,6 +163,10 @@ def _from_named(arrays: Mapping[str, np.ndarray], details: dict[str, Any], path:
         return all(name in arrays for name in names)
 
     if has("probability", "next_state", "row_begin", "reward", "first_choice"):
+        for name in ("next_state", "row_begin", "first_choice"):
+            if arrays[name].dtype.kind not in "iu" or arrays[name].ndim != 1:  # scipy would cut 0.5 off to 0
+                found = f"{arrays[name].dtype} of shape {arrays[name].shape}"
+                raise SourceError(f"{path}: {name!r} must be a row of whole numbers, found {found}")
         n = len(arrays["first_choice"]) - 1
         parts = (arrays["probability"], arrays["next_state"], arrays["row_begin"])
         matrix: Sparse = sparse.csr_array(parts, shape=(len(arrays["reward"]), n))

@@ -71,7 +71,9 @@ def _symbols() -> bytes:
 
 
 SYMBOLS = _symbols()
-ONLY_NUMBERS = bytes.maketrans(b":,", b"  ")
+PIECE = 2**18
+MOST_DIGITS = 15
+"""Whole numbers of so many digits are exact as doubles."""
 
 
 def table(text: bytes, pattern: bytes) -> Floats | None:
@@ -79,23 +81,83 @@ def table(text: bytes, pattern: bytes) -> Floats | None:
 
     `n` stands for a number; blanks may be anywhere around it.
     """
-    symbols = np.frombuffer(text.translate(SYMBOLS), np.uint8)
-    begins = symbols != SPACE
-    begins[1:] &= (symbols[1:] != ord("n")) | (symbols[:-1] != ord("n"))
-    found = symbols[begins]
-    if len(found) % len(pattern) or (found.reshape(-1, len(pattern)) != np.frombuffer(pattern, np.uint8)).any():
+    rows, columns = text.count(b"\n"), pattern.count(b"n")
+    if len(text) < 2 * columns * rows:  # too short for that many numbers, and for the memory that they would take
         return None
-    rows, columns = len(found) // len(pattern), pattern.count(b"n")
-    if not rows:
-        return np.zeros((0, columns))
+    numbers = np.empty((rows, columns))
+    begin = done = 0
+    while begin < len(text):
+        # In pieces that the processor's cache can hold: half the time, and little memory beside the result.
+        end = text.find(b"\n", min(begin + PIECE, len(text) - 1)) + 1 or len(text)
+        found = _piece(text[begin:end], pattern)
+        if found is None:
+            return None
+        numbers[done : done + len(found)] = found
+        begin, done = end, done + len(found)
+    return numbers if done == rows else None
+
+
+def _piece(text: bytes, pattern: bytes) -> Floats | None:
+    """What `table` does, for a text of moderate length."""
+    symbols = np.frombuffer(text.translate(SYMBOLS), np.uint8)
+    number = symbols == ord("n")
+    begins = symbols != SPACE
+    begins[1:] &= ~(number[1:] & number[:-1])
+    at = np.flatnonzero(begins)
+    if len(at) % len(pattern):
+        return None
+    at, wanted = at.reshape(-1, len(pattern)), np.frombuffer(pattern, np.uint8)
+    if (symbols[at] != wanted).any():
+        return None
+    starts = at[:, wanted == ord("n")]
+    ends = np.flatnonzero(number & ~np.append(number[1:], False)).reshape(starts.shape) + 1
+    numbers = np.empty(starts.shape)
+    data = np.frombuffer(text, np.uint8)
+    others = []
+    for column in range(starts.shape[1]):
+        whole = _whole_numbers(data, starts[:, column], ends[:, column])
+        if whole is None:
+            others.append(column)
+        else:
+            numbers[:, column] = whole
+    if others:
+        found = _any_numbers(data, starts[:, others].ravel(), ends[:, others].ravel())
+        if found is None:
+            return None
+        numbers[:, others] = found.reshape(-1, len(others))
+    return numbers
+
+
+def _whole_numbers(data: NDArray[np.uint8], starts: Ints, ends: Ints) -> Ints | None:
+    """The words as numbers if all are of few digits and nothing else: several times as fast as reading any numbers."""
+    lengths = ends - starts
+    longest = int(lengths.max(initial=0))
+    if longest > MOST_DIGITS:
+        return None
+    total = np.zeros(len(starts), np.int64)
+    for place in range(longest):
+        inside = place < lengths
+        digit = data[np.where(inside, starts + place, starts)] - np.uint8(ord("0"))  # what is below wraps around
+        if (digit > 9).any():
+            return None
+        total = np.where(inside, 10 * total + digit, total)
+    return total
+
+
+def _any_numbers(data: NDArray[np.uint8], starts: Ints, ends: Ints) -> Floats | None:
+    """The words as numbers; None if one is none."""
+    change = np.zeros(len(data) + 1, np.int8)
+    change[starts] += 1
+    change[ends] -= 1
+    text = np.where(np.cumsum(change[:-1], dtype=np.int8), data, np.uint8(SPACE)).tobytes()
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # numpy only warns when it stops at what is no number
         try:
-            numbers = np.fromstring(text.translate(ONLY_NUMBERS), sep=" ")
+            numbers = np.fromstring(text, sep=" ")
         except (DeprecationWarning, ValueError):
             return None
     # A word such as 1.2.3 is read as several numbers; every word gives one at least, so equality shows that none is.
-    return numbers.reshape(rows, columns) if numbers.size == rows * columns else None
+    return numbers if numbers.size == starts.size else None
 
 
 def first_misfit(text: bytes, pattern: bytes) -> int:

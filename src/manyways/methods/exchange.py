@@ -29,8 +29,6 @@ from manyways.polytope import Polytope, Vertex
 
 STATES_UP_TO = 2500
 """Beyond, the rows of M would take too much memory, and trying every exchange too long."""
-WORTH_TRYING = 1e-6
-"""An exchange in a state visited less than this cannot change the objective noticeably."""
 RISE = 1e-6
 """What counts as better, relative to the objective's scale."""
 MATTERS = 1e-6
@@ -44,25 +42,31 @@ def exchangeable(polytope: Polytope, objective: Objective, plans: list[Vertex]) 
     return small and isinstance(objective.behaviour, StateActions) and all(v.choices is not None for v in plans)
 
 
-def exchange_actions(polytope: Polytope, objective: Objective, plans: list[Vertex]) -> Iterator[list[Vertex]]:
-    """Yield better and better plans, until no exchange of one action in one plan raises the objective."""
+def exchange_actions(
+    polytope: Polytope, objective: Objective, plans: list[Vertex], fixed: int = 0
+) -> Iterator[list[Vertex]]:
+    """Yield better and better plans, until no exchange of one action in one plan raises the objective.
+
+    The first `fixed` of them stay as they are.
+    """
     rows = [vertex.occupancy for vertex in plans]
-    searches = [_Search(polytope, objective, vertex) for vertex in plans]
+    free = len(plans) - fixed
+    searches = [_Search(polytope, objective, vertex) for vertex in plans[fixed:]]
     idle, i = 0, 0
-    for _ in range(MOST_PASSES * len(plans)):
-        better = searches[i].improved(rows, i)
+    for _ in range(MOST_PASSES * free):
+        better = searches[i].improved(rows, fixed + i)
         if better is None:
             idle += 1
-            if idle == len(plans):
+            if idle == free:
                 return
         else:
             idle = 0
-            rows[i] = better
-            yield [
+            rows[fixed + i] = better
+            yield plans[:fixed] + [
                 vertex if row is vertex.occupancy else Vertex(row, float("nan"), float("nan"), search.choice.copy())
-                for vertex, row, search in zip(plans, rows, searches, strict=True)
+                for vertex, row, search in zip(plans[fixed:], rows[fixed:], searches, strict=True)
             ]
-        i = (i + 1) % len(plans)
+        i = (i + 1) % free
 
 
 class _Search:
@@ -77,7 +81,7 @@ class _Search:
         stays = np.zeros(mdp.n_choices, bool)
         if polytope.criterion.discount == 1:
             stays = (np.diff(matrix.indptr) == 1) & (matrix.indices[matrix.indptr[:-1]] == mdp.choice_state)
-        self._loops, self._tried = np.flatnonzero(stays), ~stays
+        self._stays, self._loops = stays, np.flatnonzero(stays)
         self._prepare(plan.occupancy)
 
     def improved(self, rows: list[Floats], i: int) -> Floats | None:
@@ -89,15 +93,15 @@ class _Search:
         rise = RISE * (abs(value) + objective.tradeoff)
         before = self.choice.copy()
         for _ in range(MOST_PASSES):
-            taken, away = self.choice[self._state], np.zeros(mdp.n_choices, bool)
+            taken, away = self.choice[self._state], np.zeros(len(self._candidate), bool)
             kept, value = kernels.exchange_pass(
-                self._state, taken, self._tried, mdp.first_choice, *self._arrays, self.polytope.criterion.discount,
-                self._reference, self._row_of, self._from_row, self._visits, WORTH_TRYING,
-                *compared, value, rise, away, *np.empty((2, len(taken))),
+                self._candidate, self._column, away, taken, *self._arrays, self.polytope.criterion.discount,
+                self._row_of, self._from_row, self._from_row[0].sum(), *compared, value, rise,
+                *np.empty((2, len(taken))),
             )  # fmt: skip
             self.choice[self._state] = taken
             if not kept:
-                elsewhere = self._elsewhere(rows, i, np.flatnonzero(away), value + rise)
+                elsewhere = self._elsewhere(rows, i, self._candidate[away], value + rise)
                 if elsewhere is None:
                     break
                 self.choice, value = elsewhere
@@ -128,7 +132,8 @@ class _Search:
         so that its divergence from each other plan has a closed form."""
         mdp, k = self.polytope.mdp, len(rows)
         visited = np.zeros(mdp.n_states, bool)
-        visited[self._state[self._visits > WORTH_TRYING * self._visits.sum()]] = True
+        visits = self._from_row[0]
+        visited[self._state[visits > kernels.WORTH_TRYING * visits.sum()]] = True
         loops = self._loops[visited[mdp.choice_state[self._loops]]]
         met = np.stack([row[loops] for j, row in enumerate(rows) if j != i])
         apart = (np.log(2) + (xlogy(met, met) - (1 + met) * np.log1p(met)) / 2).sum(axis=0)
@@ -143,19 +148,26 @@ class _Search:
         matrix = mdp.transitions
         by_state = occupancy[self.choice]
         self._reference = reference = int(np.argmax(by_state)) if discount == 1 else -1
-        tried = (by_state > WORTH_TRYING / 10)[mdp.choice_state]
+        visited = (by_state > kernels.WORTH_TRYING / 10)[mdp.choice_state]
         needed = np.zeros(n, bool)
-        needed[matrix.indices[np.repeat(tried, np.diff(matrix.indptr))]] = True
-        needed = np.flatnonzero(needed)
-        self._row_of = np.full(n, -1)
-        self._row_of[needed] = np.arange(len(needed))
-        unit = np.zeros((n, len(needed)))
-        unit[needed, np.arange(len(needed))] = 1.0
+        needed[matrix.indices[np.repeat(visited, np.diff(matrix.indptr))]] = True
+        ends = np.flatnonzero(needed)
+        unit = np.zeros((n, len(ends)))
+        unit[ends, np.arange(len(ends))] = 1.0
         from_row = self._factors().solve(unit).T
         matters = (from_row.max(axis=0) > MATTERS) | (by_state > MATTERS)
         self._state = np.flatnonzero(matters)
-        self._from_row = np.ascontiguousarray(from_row[:, self._state])
-        self._visits = by_state[self._state] / (by_state[reference] if discount == 1 else 1.0)
+        self._from_row = np.empty((1 + len(ends), len(self._state)))
+        self._from_row[0] = by_state[self._state] / (by_state[reference] if discount == 1 else 1.0)
+        self._from_row[1:] = from_row[:, self._state]
+        self._row_of = np.full(n, -1)
+        self._row_of[ends] = 1 + np.arange(len(ends))
+        if discount == 1:
+            needed[reference], self._row_of[reference] = True, -1
+        # Tried are choices all of whose ends are known, in place of such choices.
+        known = np.logical_and.reduceat(needed[matrix.indices], matrix.indptr[:-1])
+        self._candidate = np.flatnonzero(known & ~self._stays & (matters & known[self.choice])[mdp.choice_state])
+        self._column = (np.cumsum(matters) - 1)[mdp.choice_state[self._candidate]]
 
     def _factors(self) -> SuperLU:
         """Of (I - P)', the chain cut at the reference."""

@@ -24,7 +24,7 @@ docs/default-method.md has the figures behind each of these.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -74,8 +74,16 @@ class VertexAscent:
             raise SettingError(f"stages must be a sequence of positive numbers, found {self.stages!r}")
         object.__setattr__(self, "stages", given)
 
-    def run(self, polytope: Polytope, objective: Objective, k: int, seed: int, watch: Watch) -> Ascent:
-        """Find k vertices of high objective."""
+    def run(
+        self,
+        polytope: Polytope,
+        objective: Objective,
+        k: int,
+        seed: int,
+        watch: Watch,
+        fixed: Sequence[Vertex] = (),
+    ) -> Ascent:
+        """Find vertices that make, with the `fixed` ones before them, k plans of high objective."""
         optimum = polytope.optimum
         starts = 1 if k == 1 else (self.starts or _affordable_starts(polytope.mdp.n_states))
         streams = np.random.SeedSequence(seed).spawn(starts)
@@ -84,7 +92,7 @@ class VertexAscent:
         def climb(number: int) -> _Climb:
             # The work space of an oracle serves one thread at a time.
             own = polytope if self.workers == 1 else polytope.twin()
-            climb = _Climb(own, objective, k, optimum, log)
+            climb = _Climb(own, objective, [*fixed, *[optimum] * (k - len(fixed))], len(fixed), log)
             climb.run(self.stages, np.random.default_rng(streams[number]))
             return climb
 
@@ -97,13 +105,15 @@ class VertexAscent:
         else:
             climbs = _in_threads(climb, starts, self.workers, log)
         best = max(climbs, key=lambda climb: climb.value)  # of equals, the first: whatever the order of arrival
-        if self.exchanges and k > 1 and exchangeable(polytope, objective, best.plans):
+        wanted = self.exchanges and k > 1 and not log.stop()
+        if wanted and exchangeable(polytope, objective, best.plans[len(fixed) :]):
             best.exchange()
         distinct = log.status is not None or best.part_duplicates()
         status = log.status or (Status.CONVERGED if distinct else Status.FEWER_PLANS)
-        known = [vertex.choices for vertex in best.plans if vertex.choices is not None]
-        choices = np.stack(known) if len(known) == k else None
-        return Ascent(np.stack([v.occupancy for v in best.plans]), status, Trace.of(log.rows), choices)
+        new = best.plans[len(fixed) :]
+        known = [vertex.choices for vertex in new if vertex.choices is not None]
+        choices = np.stack(known) if len(known) == len(new) else None
+        return Ascent(np.stack([v.occupancy for v in new]), status, Trace.of(log.rows), choices)
 
 
 class _Log:
@@ -132,13 +142,12 @@ class _Log:
 
 
 class _Climb:
-    """One start: k plans on their way up. At any moment `plans` is a complete, feasible answer."""
+    """One start: k plans on their way up, the first `fixed` of which stay. `plans` is always a feasible answer."""
 
-    def __init__(self, polytope: Polytope, objective: Objective, k: int, optimum: Vertex, log: _Log) -> None:
-        self.polytope, self.objective, self.k, self.log = polytope, objective, k, log
-        self.plans: list[Vertex] = [optimum] * k
-        self.value = optimum.value
-        self._optimum = optimum
+    def __init__(self, polytope: Polytope, objective: Objective, plans: list[Vertex], fixed: int, log: _Log) -> None:
+        self.polytope, self.objective, self.log = polytope, objective, log
+        self.plans, self.k, self.fixed = plans, len(plans), fixed
+        self.value = self._value() if fixed else polytope.optimum.value
 
     def run(self, stages: tuple[float, ...], rng: np.random.Generator) -> None:
         try:
@@ -152,25 +161,27 @@ class _Climb:
             self.log.step(self.value, 0.0, 1.0)
             return
         objective, k, reward = self.objective, self.k, self.objective.mdp.reward
-        typical = float(self._optimum.occupancy @ self._optimum.occupancy)
-        scale = abs(self.value) + objective.tradeoff
-        rows = [self.polytope.wander(rng) for _ in range(k)]
+        fixed, free, optimum = self.fixed, self.k - self.fixed, self.polytope.optimum
+        typical = float(optimum.occupancy @ optimum.occupancy)
+        scale = abs(optimum.value) + objective.tradeoff
+        rows = [vertex.occupancy for vertex in self.plans[:fixed]]
+        rows += [self.polytope.wander(rng) for _ in range(free)]
         earned = np.array([row @ reward for row in rows])
         apart = objective.distances(np.stack(rows))
-        warm = [self._optimum] * k
+        warm = [optimum] * k
         for number, stage in enumerate(stages):
             idle = tried = 0
-            while idle < k:
+            while idle < free:
                 if self.log.stop():
                     return
-                i = tried % k
+                i = fixed + tried % free
                 rest = np.arange(k) != i
                 warm[i] = self.polytope.best(objective.secant(rows, i, stage * typical), warm[i])
                 row = warm[i].occupancy
                 distances = objective.distances_to(rows, i, row)
                 before = objective.contribution(k, earned[i], apart[i, rest])
                 after = objective.contribution(k, float(row @ reward), distances)
-                founding = number == 0 and tried < k  # a random policy is no plan yet: replace it anyway
+                founding = number == 0 and tried < free  # a random policy is no plan yet: replace it anyway
                 if founding or after > before + RISE * scale:
                     rows[i], earned[i] = row, row @ reward
                     apart[i, rest] = apart[rest, i] = distances
@@ -180,7 +191,7 @@ class _Climb:
                 else:
                     idle += 1
                 tried += 1
-                self.log.step(self.value, after - before, (number + idle / k) / len(stages))
+                self.log.step(self.value, after - before, (number + idle / free) / len(stages))
 
     def _value(self) -> float:
         return self.objective.value(np.stack([vertex.occupancy for vertex in self.plans]))
@@ -199,7 +210,7 @@ class _Climb:
             return True
 
     def _part_duplicates(self) -> bool:
-        for i in range(1, self.k):
+        for i in range(max(self.fixed, 1), self.k):
             rows = [vertex.occupancy for vertex in self.plans]
             if not _among(rows[i], rows[:i]):
                 continue
@@ -227,7 +238,7 @@ class _Climb:
 
     def exchange(self) -> None:
         try:
-            for plans in exchange_actions(self.polytope, self.objective, self.plans):
+            for plans in exchange_actions(self.polytope, self.objective, self.plans, self.fixed):
                 self.plans = plans
                 value = self._value()
                 self.log.step(value, value - self.value, 0.0)

@@ -90,8 +90,8 @@ class Sweeps:
         self._loops = single[matrix.indices[matrix.indptr[single]] == mdp.choice_state[single]]
         n, room = mdp.n_states, int(np.maximum.reduceat(np.diff(matrix.indptr), mdp.first_choice[:-1]).sum())
         self._rows = (np.empty(n + 1, np.int64), np.empty(room, np.int32), np.empty(room), np.empty(n))
-        self._ahead, self._child, self._place = (np.empty(n, np.int32) for _ in range(3))
-        self._begin, self._ones, self._b, self._work = np.empty(n + 1, np.int64), np.ones(n), np.empty(n), np.empty(n)
+        self._ahead, self._child, self._sibling = (np.empty(n, np.int32) for _ in range(3))
+        self._ones, self._b = np.ones(n), np.empty(n)
         self._cold: dict[int, np.ndarray] = {}
 
     def best(self, c: Floats, warm: Vertex | None = None) -> Vertex:
@@ -154,7 +154,7 @@ class Sweeps:
         waiting = np.zeros(len(order))
         waiting[target[: begin[1]]] = weight[: begin[1]]
         visits = np.zeros(len(order))
-        visits[0] = 1.0
+        visits[at.reference] = 1.0
         return self._vertex(c, at, order, waiting, visits, top)
 
     def _discounted(self, c: Floats, at: _State) -> Vertex:
@@ -173,7 +173,7 @@ class Sweeps:
         else:
             raise _GaveUp
         start = (1 - self.discount) * self.mdp.start
-        return self._vertex(c, at, order, start[order], np.zeros(len(order)), top + float(start @ at.h))
+        return self._vertex(c, at, order, start, np.zeros(len(order)), top + float(start @ at.h))
 
     # ---- steps --------------------------------------------------------------------------------
 
@@ -208,55 +208,54 @@ class Sweeps:
         return float(surplus.max()), float(surplus[at.choice].min())
 
     def _improve(self, c: Floats, at: _State, order: np.ndarray, margin: float) -> tuple[int, float]:
-        first, cut, g = self.mdp.first_choice, self.discount == 1, at.g if self.discount == 1 else 0.0
-        return kernels.greedy(
-            order, cut, first, *self._arrays, c, self.discount, g, at.h, at.choice, margin, GREEDY_PASSES
-        )
+        first, g = self.mdp.first_choice, at.g if self.discount == 1 else 0.0
+        return kernels.greedy(order, first, *self._arrays, c, self.discount, g, at.h, at.choice, margin, GREEDY_PASSES)
 
     def _sweep(
         self, order: np.ndarray, b: Floats, shift: float, v: Floats, sweeps: int, tolerance: float
     ) -> tuple[float, float]:
-        return kernels.sweep(order, *self._rows, b, shift, v, self._work, self.discount == 1, sweeps, tolerance)
+        return kernels.sweep(order, *self._rows, b, shift, v, self.discount == 1, sweeps, tolerance)
 
     def _order(self, at: _State, *, may_move: bool) -> tuple[np.ndarray, bool]:
         """The states from the reference outwards. If most do not lead there by likely successors, the
         policy has left the reference aside: cut where it runs round instead."""
-        order, seen, known = self._tree(at)
+        order, known = self._tree(at)
         moved = False
         if known < len(order) // 2 and may_move:
             loop = int(kernels.on_loop(at.reference, self._ahead))
             if loop != at.reference:
                 at.reference, at.h, moved = loop, at.h - at.h[loop], True
                 at.y[:] = 0.0
-                order, seen, known = self._tree(at)
-        if known < len(order) and self._by_any_way(at, order, seen, known) < len(order):
+                order, known = self._tree(at)
+        if known < len(order) and not self._by_any_way(at, order, known).all():
             raise _GaveUp  # several recurrent classes
         return order, moved
 
     def _order_anyway(self, at: _State) -> np.ndarray:
         """As `_order`, for a discounted chain, which need not lead anywhere."""
-        order, seen, known = self._tree(at)
+        order, known = self._tree(at)
         if known < len(order):
-            known = self._by_any_way(at, order, seen, known)
-            order[known:] = np.flatnonzero(~seen)
+            unseen = np.flatnonzero(~self._by_any_way(at, order, known))
+            order[len(order) - len(unseen) :] = unseen
         return order
 
-    def _tree(self, at: _State) -> tuple[np.ndarray, np.ndarray, int]:
-        order, seen = np.empty(len(at.choice), np.int32), np.zeros(len(at.choice), bool)
-        kernels.likely_successors(at.choice, *self._arrays, self._ahead, self._begin, self._child)
+    def _tree(self, at: _State) -> tuple[np.ndarray, int]:
+        """The states that come to the reference by likely successors, nearest first, and how many they are."""
+        order = np.empty(len(at.choice), np.int32)
         order[0] = at.reference
-        seen[at.reference] = True
-        return order, seen, kernels.visit(order, 1, self._begin, self._child, seen)
+        self._child.fill(-1)
+        return order, kernels.tree(order, at.choice, *self._arrays, self._ahead, self._child, self._sibling)
 
-    def _by_any_way(self, at: _State, order: np.ndarray, seen: np.ndarray, known: int) -> int:
-        """Go on along any transition of the policy, however unlikely."""
+    def _by_any_way(self, at: _State, order: np.ndarray, known: int) -> np.ndarray:
+        """Go on along any transition of the policy, however unlikely; returns a mask of the states in the order."""
         into = self.mdp.transitions[at.choice].tocsc()
-        return kernels.visit(order, known, into.indptr.astype(np.int64), into.indices.astype(np.int32), seen)
+        seen = np.zeros(len(order), bool)
+        seen[order[:known]] = True
+        kernels.visit(order, known, into.indptr.astype(np.int64), into.indices.astype(np.int32), seen)
+        return seen
 
     def _pack(self, c: Floats, at: _State, order: np.ndarray) -> None:
-        kernels.pack(
-            order, self._place, at.choice, *self._arrays, c, self.discount, self.discount == 1, *self._rows, self._b
-        )
+        kernels.pack(order, at.choice, *self._arrays, c, self.discount, *self._rows, self._b)
 
     def _round_trip(self, at: _State, order: np.ndarray, thorough: bool) -> float:
         """Expected length of a round trip; refreshes the times to the reference, roughly unless `thorough`."""
@@ -272,11 +271,11 @@ class Sweeps:
     def _vertex(self, c: Floats, at: _State, order: np.ndarray, waiting: Floats, visits: Floats, top: float) -> Vertex:
         # Mass is pushed until so little is left that it is lost in a whole round trip.
         enough = MASS_LEFT * (max(float(at.y[at.reference]), 1.0) if self.discount == 1 else 1.0)
-        left = kernels.push(*self._rows, waiting, visits, MAX_PUSHES, 1e-3 * enough / len(order), enough)
+        left = kernels.push(order, *self._rows, waiting, visits, MAX_PUSHES, 1e-3 * enough / len(order), enough)
         if not left <= enough:
             raise _GaveUp
         occupancy = np.zeros(self.mdp.n_choices)
-        occupancy[at.choice[order]] = visits / visits.sum()
+        occupancy[at.choice] = visits / visits[order].sum()  # in this order, rounding does not depend on the numbering
         value = float(occupancy @ c)
         return SweptVertex(occupancy, value, max(top, value), at.choice.astype(np.int64), at)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from manyways.arrays import Floats
 from manyways.mdp import MDP
 from manyways.occupancy import chain
+from manyways.portrait.places import likely_path
 
 
 def routes(mdp: MDP, policies: Floats) -> list[str | None] | None:
@@ -20,14 +19,7 @@ def routes(mdp: MDP, policies: Floats) -> list[str | None] | None:
 
 
 def _route(mdp: MDP, policy: Floats) -> str | None:
-    step = chain(mdp, policy)
-    goal, door = mdp.labels["goal"], mdp.labels["door"]
-    at, doors = int(np.argmax(mdp.start)), []
-    for _ in range(mdp.n_states):
-        if goal[at]:
-            return " > ".join(doors)
-        if door[at]:
-            doors.append(mdp.state_name(at))
-        row = slice(step.indptr[at], step.indptr[at + 1])
-        at = int(step.indices[row][np.argmax(step.data[row])])
-    return None  # it goes round, or stands still
+    path = likely_path(mdp, chain(mdp, policy))
+    if path is None:  # it goes round, or stands still
+        return None
+    return " > ".join(mdp.state_name(at) for at in path[:-1] if mdp.labels["door"][at])

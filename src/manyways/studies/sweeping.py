@@ -17,7 +17,7 @@ from manyways.mdp import MDP
 from manyways.planning import library_versions
 from manyways.studies.engine import run_trials
 from manyways.studies.results import Results
-from manyways.studies.store import Store
+from manyways.studies.store import FILE, Store
 from manyways.studies.trial import METHODS, Trial
 
 SHADES = ("#08519c", "#d95f0e", "#31a354", "#756bb1", "#636363", "#dd1c77", "#2b8cbe", "#8c6d31")
@@ -133,6 +133,19 @@ def sweep(
             for ending in (".png", ".svg"):
                 save_picture(found.draw(), folder / f"sweep{ending}")
     return found
+
+
+def load_sweep(folder: Path, mdp: MDP) -> Sweep:
+    """The sweep of this model that is in a folder."""
+    if not (folder / FILE).exists():
+        raise SettingError(f"there is no sweep in {folder}: 'manyways sweep --out {folder}' makes one")
+    with Store(folder) as store:
+        settings, rows = store.settings("sweep"), list(store.rows("sweep").values())
+    if settings is None or not rows:
+        raise SettingError(f"there is no sweep in {folder}, only other studies")
+    if settings["model"] != mdp.digest:
+        raise SettingError(f"the sweep in {folder} is of another model, {settings['source']}")
+    return Sweep("sweep", rows)
 
 
 def _knee(diversity: np.ndarray, reward: np.ndarray) -> int | None:

@@ -1,0 +1,65 @@
+"""Numbers and lists as they stand in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from manyways.portrait.measuring import short
+
+TINY = 5e-4
+"""A share below this is shown as 'under 0.1 %'."""
+
+
+VISIBLE = 0.03
+"""Shares that differ by less are hardly worth a sentence."""
+
+
+def percent(share: float) -> str:
+    """ "34 %", "3.2 %", "0.4 %"; never "0 %" for something, nor "100 %" for less than all."""
+    if share <= 1e-9:
+        return "0 %"
+    if share < TINY:
+        return "under 0.1 %"
+    if 1 - 1e-9 <= share <= 1 + 1e-9:
+        return "100 %"
+    if 1 - TINY < share < 1:
+        return "over 99.9 %"
+    points = 100 * share
+    digits = 1 if points < 9.95 or 99 < points < 100 else 0
+    return f"{points:.{digits}f}".removesuffix(".0") + " %"
+
+
+def number(value: float) -> str:
+    """Three significant digits or so: "1,234", "31.2", "0.0093"; no "-0"."""
+    size = abs(value)
+    if size >= 100:
+        text = f"{value:,.0f}"
+    elif size >= 10:
+        text = f"{value:.1f}".removesuffix(".0")
+    else:
+        text = f"{value:.3g}"
+    return "0" if text.strip("-0.") == "" else text
+
+
+def quantity(amount: float) -> str:
+    """A number of steps: "31.2", "1,234"."""
+    return f"{amount:.1f}".removesuffix(".0") if amount < 100 else f"{amount:,.0f}"
+
+
+def counted(amount: float, noun: str) -> str:
+    """ "31.2 steps", "1 step"."""
+    return f"{quantity(amount)} {noun}{'' if quantity(amount) == '1' else 's'}"
+
+
+def joined(items: Sequence[str]) -> str:
+    """ "a", "a and b", "a, b and c"."""
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def quoted(name: str) -> str:
+    return f"'{short(name)}'"
+
+
+def raised(text: str) -> str:
+    """With a capital letter in front."""
+    return text[:1].upper() + text[1:]

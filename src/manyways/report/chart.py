@@ -1,0 +1,96 @@
+"""Reward against diversity as a small vector picture: the set, its plans, the optimum, and a sweep's curve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from manyways.planset import PlanSet
+
+if TYPE_CHECKING:
+    from manyways.studies.sweeping import Sweep
+
+WIDTH, HEIGHT = 560.0, 320.0
+LEFT, RIGHT, TOP, BOTTOM = 40.0, 20.0, 18.0, 48.0
+LETTER = 7.0
+"""About how wide a digit is; the numbers along the left side need room."""
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """From numbers to places along one side of the picture."""
+
+    low: float
+    high: float
+    begin: float
+    end: float
+
+    @staticmethod
+    def over(values: list[float], begin: float, end: float) -> _Axis:
+        low, high = min(values), max(values)
+        margin = 0.08 * (high - low) or max(abs(high), 1.0) * 0.05
+        return _Axis(low - margin, high + margin, begin, end)
+
+    def at(self, value: float) -> float:
+        return round(self.begin + (value - self.low) / (self.high - self.low) * (self.end - self.begin), 1)
+
+    def ticks(self) -> list[dict[str, Any]]:
+        step = _round_step((self.high - self.low) / 5)
+        values = np.arange(np.ceil(self.low / step), np.floor(self.high / step) + 1) * step
+        return [{"at": self.at(float(value)), "text": f"{value + 0.0:.6g}"} for value in values]
+
+
+def price_chart(plans: PlanSet, sweep: Sweep | None) -> dict[str, Any]:
+    """Where everything goes on the picture; the template draws it."""
+    apart = plans.distances.sum(axis=1) / max(plans.k - 1, 1)
+    mean = float(plans.rewards.mean())
+    curves = [] if sweep is None else [_curve(sweep, k) for k in sorted({row["k"] for row in sweep.good})]
+    points = [
+        (0.0, plans.optimal_reward),
+        (plans.diversity, mean),
+        *zip(apart.tolist(), plans.rewards.tolist(), strict=True),
+    ]
+    points += [(x, y) for curve in curves for _, x, y in curve["points"]]
+    up = _Axis.over([y for _, y in points], HEIGHT - BOTTOM, TOP)
+    left = LEFT + LETTER * max(len(tick["text"]) for tick in up.ticks())
+    across = _Axis.over([x for x, _ in points], left, WIDTH - RIGHT)
+
+    def put(x: float, y: float) -> dict[str, float]:
+        return {"x": across.at(x), "y": up.at(y)}
+
+    return {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "left": left,
+        "bottom": HEIGHT - BOTTOM,
+        "across": [tick for tick in across.ticks() if float(tick["text"]) >= 0],
+        "up": up.ticks(),
+        "optimum": put(0.0, plans.optimal_reward),
+        "set": put(plans.diversity, mean)
+        | {"text": f"this set: diversity {plans.diversity:.3f}, mean reward {mean:.4g}"},
+        "plans": [
+            put(float(x), float(y)) | {"number": i + 1, "text": f"plan {i + 1}: mean distance {x:.3f}, reward {y:.4g}"}
+            for i, (x, y) in enumerate(zip(apart, plans.rewards, strict=True))
+        ],
+        "curves": [
+            {
+                "k": curve["k"],
+                "line": " ".join(f"{across.at(x)},{up.at(y)}" for _, x, y in curve["points"]),
+                "points": [put(x, y) | {"text": f"k = {curve['k']}, tradeoff {t:g}"} for t, x, y in curve["points"]],
+            }
+            for curve in curves
+        ],
+    }
+
+
+def _curve(sweep: Sweep, k: int) -> dict[str, Any]:
+    columns = (column.tolist() for column in sweep.curve(k))
+    return {"k": k, "points": list(zip(*columns, strict=True))}
+
+
+def _round_step(step: float) -> float:
+    """The nearest of 1, 2 and 5 times a power of ten, from below."""
+    power = 10.0 ** np.floor(np.log10(step))
+    return float(next(factor for factor in (10, 5, 2, 1) if factor * power <= step * 1.001) * power)

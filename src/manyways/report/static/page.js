@@ -1,0 +1,375 @@
+"use strict";
+// Draws the maps, compares two plans, plays sampled runs, sorts the table. All numbers come with the page;
+// all text is put in as text, never as markup.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const world = data.world;
+const drawn = world.rows !== undefined;
+const get = (id) => document.getElementById(id);
+const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+const say = (text) => { get("said").textContent = text; };
+
+// ---- colours: those of the style sheet, so that maps follow light and dark --------------------
+
+let colours = {};
+function readColours() {
+  const style = getComputedStyle(document.documentElement);
+  const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  for (const name of ["map", "time", "wall", "start", "goal", "on-mark", "runner", "left", "right", "better"]) {
+    pen.fillStyle = style.getPropertyValue("--" + name).trim();
+    pen.fillRect(0, 0, 1, 1);
+    colours[name] = [...pen.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+  }
+}
+const css = (name) => `rgb(${colours[name].join(" ")})`;
+const blend = (from, to, share) => from.map((value, i) => value + (to[i] - value) * share);
+
+// ---- maps -------------------------------------------------------------------------------------
+
+const cells = drawn ? world.rows * world.columns : 0;
+const walls = drawn ? bytes(world.walls) : null;
+const isWall = (cell) => (walls[cell >> 3] >> (7 - (cell & 7))) & 1;
+
+function unpack(plan) {
+  if (!plan.bytes) plan.bytes = bytes(plan.time);
+  return plan.bytes;
+}
+const share = (plan, cell) => (unpack(plan)[cell] / 255) ** 2 * plan.peak;
+
+function picture(colourOf) {
+  const image = new ImageData(world.columns, world.rows);
+  for (let cell = 0; cell < cells; cell++) {
+    const [red, green, blue] = colourOf(cell);
+    image.data.set([red, green, blue, 255], 4 * cell);
+  }
+  const sheet = document.createElement("canvas");
+  sheet.width = world.columns;
+  sheet.height = world.rows;
+  sheet.getContext("2d").putImageData(image, 0, 0);
+  return sheet;
+}
+
+function timePicture(plan) {
+  const time = unpack(plan);
+  // A cell that is visited at all must be seen: the ramp starts a little above nothing.
+  return picture((cell) => {
+    const ground = isWall(cell) ? colours.wall : colours.map;
+    const level = time[cell] / 255;
+    return level > 0.012 ? blend(ground, colours.time, 0.12 + 0.88 * level) : ground;
+  });
+}
+
+function differencePicture(one, other) {
+  let most = 1e-12;
+  for (let cell = 0; cell < cells; cell++) most = Math.max(most, Math.abs(share(one, cell) - share(other, cell)));
+  return picture((cell) => {
+    const ground = isWall(cell) ? colours.wall : colours.map;
+    const gap = share(one, cell) - share(other, cell);
+    const level = Math.sqrt(Math.abs(gap) / most);
+    return level > 0.03 ? blend(ground, gap > 0 ? colours.left : colours.right, 0.1 + 0.9 * level) : ground;
+  });
+}
+
+function mark(pen, cell, size, name, letter, square) {
+  const x = ((cell % world.columns) + 0.5) * size, y = (Math.floor(cell / world.columns) + 0.5) * size;
+  const dot = window.devicePixelRatio || 1;
+  const radius = Math.min(Math.max(size * 0.5, 8 * dot), 14 * dot);
+  pen.fillStyle = css(name);
+  pen.beginPath();
+  if (square) pen.rect(x - radius, y - radius, 2 * radius, 2 * radius); else pen.arc(x, y, radius, 0, 7);
+  pen.fill();
+  pen.fillStyle = css("on-mark");
+  pen.font = `bold ${1.3 * radius}px system-ui, sans-serif`;
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+  pen.fillText(letter, x, y + radius * 0.08);
+}
+
+function paint(canvas, sheet, trail) {
+  const ratio = window.devicePixelRatio || 1;
+  const width = Math.max(1, Math.round(canvas.clientWidth * ratio));
+  const size = width / world.columns;
+  if (canvas.width !== width) {
+    canvas.width = width;
+    canvas.height = Math.round(size * world.rows);
+  }
+  const pen = canvas.getContext("2d");
+  pen.imageSmoothingEnabled = false;
+  pen.drawImage(sheet, 0, 0, canvas.width, canvas.height);
+  for (const cell of world.start) mark(pen, cell, size, "start", "S", false);
+  for (const cell of world.goals) mark(pen, cell, size, "goal", "G", true);
+  if (!trail) return;
+  const radius = Math.max(size * 0.36, 4 * ratio);
+  trail.forEach((cell, i) => {
+    const last = i === trail.length - 1;
+    pen.globalAlpha = last ? 1 : (0.5 * (i + 1)) / trail.length;
+    pen.fillStyle = css("runner");
+    pen.beginPath();
+    pen.arc(((cell % world.columns) + 0.5) * size, (Math.floor(cell / world.columns) + 0.5) * size, last ? radius : radius * 0.6, 0, 7);
+    pen.fill();
+    if (last) {
+      pen.lineWidth = Math.max(1, radius * 0.25);
+      pen.strokeStyle = "#000";
+      pen.stroke();
+    }
+  });
+  pen.globalAlpha = 1;
+}
+
+// ---- stages: places where a plan is shown and may be played -----------------------------------
+
+class Stage {
+  constructor(element, moment, plan) {
+    Object.assign(this, { element, moment, plan, step: -1 });
+  }
+  show(plan) {
+    this.plan = plan;
+    this.sheet = null;
+    this.step = -1;
+    this.draw();
+  }
+  get run() { return data.plans[this.plan].runs[settings.run]; }
+  get trail() { return this.step < 0 ? null : this.run.at.slice(Math.max(0, this.step - 11), this.step + 1); }
+  draw() {
+    if (this.plan === null) return;
+    if (drawn && this.element) {
+      this.sheet = this.sheet || timePicture(data.plans[this.plan]);
+      paint(this.element, this.sheet, this.trail);
+    } else if (this.element) {
+      const seen = this.step < 0 ? [] : this.run.at.slice(Math.max(0, this.step - 8), this.step + 1);
+      this.element.replaceChildren(...seen.map((state) => item(data.visited[state])));
+    }
+    if (!this.moment) return;
+    if (this.step < 0) this.moment.textContent = "";
+    else {
+      const place = drawn ? "" : `, in ${data.visited[this.run.at[this.step]]}`;
+      this.moment.textContent = `step ${this.step + 1} of ${this.run.at.length}${place}; earned ${this.run.earned[this.step].toPrecision(4)}`;
+    }
+  }
+  advance() {
+    this.step = Math.min(this.step + 1, this.run.at.length - 1);
+    this.draw();
+    return this.step < this.run.at.length - 1;
+  }
+  redraw() { this.sheet = null; this.draw(); }
+}
+
+function item(text) {
+  const element = document.createElement("li");
+  element.textContent = text;
+  return element;
+}
+
+// ---- play -------------------------------------------------------------------------------------
+
+const settings = { run: 0, pace: 8 };
+const playing = new Map(); // button -> the stages that it moves
+let due = 0;
+
+function tick(now) {
+  if (!playing.size) return;
+  if (now >= due) {
+    const steps = Math.max(1, Math.min(8, Math.floor((now - due) / (1000 / settings.pace)) + 1));
+    due = now + 1000 / settings.pace;
+    for (const [button, stages] of playing) {
+      let going = false;
+      for (let i = 0; i < (settings.pace > 60 ? steps : 1); i++) going = stages.map((stage) => stage.advance()).some(Boolean);
+      if (!going) stop(button);
+    }
+  }
+  requestAnimationFrame(tick);
+}
+
+function start(button, stages) {
+  if (stages.every((stage) => stage.step >= stage.run.at.length - 1)) stages.forEach((stage) => { stage.step = -1; });
+  button.setAttribute("aria-pressed", "true");
+  const first = playing.size === 0;
+  playing.set(button, stages);
+  if (first) { due = 0; requestAnimationFrame(tick); }
+}
+
+function stop(button) {
+  playing.delete(button);
+  button.setAttribute("aria-pressed", "false");
+}
+
+function toggle(button, stages) {
+  if (playing.has(button)) stop(button); else start(button, stages);
+}
+
+// ---- cards ------------------------------------------------------------------------------------
+
+const cards = [...document.querySelectorAll(".card")];
+const stages = new Map();
+const near = new IntersectionObserver((entries) => {
+  for (const entry of entries) {
+    if (!entry.isIntersecting) continue;
+    near.unobserve(entry.target);
+    stages.get(entry.target.closest(".card")).draw();
+  }
+}, { rootMargin: "400px" });
+
+for (const card of cards) {
+  const canvas = card.querySelector("canvas.map");
+  stages.set(card, new Stage(canvas, card.querySelector("[data-moment]"), Number(card.dataset.plan)));
+  if (canvas) near.observe(canvas);
+}
+
+let picked = [];
+get("plans").addEventListener("click", (event) => {
+  const button = event.target.closest("[data-do]");
+  if (!button) return;
+  const card = button.closest(".card"), plan = Number(card.dataset.plan);
+  if (button.dataset.do === "play") toggle(button, [stages.get(card)]);
+  if (button.dataset.do === "compare") {
+    picked = [...picked.filter((other) => other !== plan), plan].slice(-2);
+    compare(...(picked.length === 2 ? picked : [plan, farthest(plan)]));
+    get("compare").scrollIntoView({ block: "start" });
+    get("right").focus({ preventScroll: true });
+  }
+});
+get("plans").addEventListener("change", (event) => {
+  if (event.target.name !== "favourite") return;
+  cards.forEach((card) => card.classList.toggle("chosen", card.contains(event.target)));
+  const line = get("favourite");
+  line.hidden = false;
+  line.querySelector("code").textContent = `manyways export plans.mw policy.json --plan ${event.target.value}`;
+  line.querySelector("span").textContent = `You chose plan ${event.target.value}. To have it as a file:`;
+});
+
+// ---- compare ----------------------------------------------------------------------------------
+
+const titleOf = (plan) => cards[plan].querySelector(".title").textContent;
+function farthest(plan) {
+  const row = data.distances[plan];
+  return row.reduce((best, value, other) => (other !== plan && (best === plan || value > row[best]) ? other : best), plan);
+}
+
+let left = null, right = null;
+function compare(one, other) {
+  get("left").value = one;
+  get("right").value = other;
+  stop(get("play"));
+  left.show(one);
+  right.show(other);
+  get("left-name").textContent = `Plan ${one + 1}: ${titleOf(one)}`;
+  get("right-name").textContent = `Plan ${other + 1}: ${titleOf(other)}`;
+  const apart = data.distances[one][other];
+  const much = one === other ? "the same plan twice" : apart < 0.01 ? "nearly the same" : apart < 0.2 ? "rather alike" : apart < 0.45 ? "clearly different" : "very different";
+  get("apart").textContent = `Plans ${one + 1} and ${other + 1} are ${much}: distance ${apart.toFixed(2)} of at most 0.69.`;
+  showDifference(data.plans[one], data.plans[other]);
+}
+
+function showDifference(one, other) {
+  const place = get("difference");
+  if (drawn) {
+    paint(place, differencePicture(one, other));
+    place.shown = [one, other];
+    return;
+  }
+  const rows = world.names.map((name, i) => ({ name, gap: one.shares[i] - other.shares[i] }))
+    .filter((row) => Math.abs(row.gap) > 5e-4).sort((a, b) => Math.abs(b.gap) - Math.abs(a.gap)).slice(0, 12);
+  const most = Math.max(...rows.map((row) => Math.abs(row.gap)), 1e-9);
+  place.replaceChildren(...rows.map((row) => differenceBar(row, most)));
+  if (!rows.length) place.textContent = "They spend their time in the same states, and differ in what they do there.";
+}
+
+function differenceBar(row, most) {
+  const line = document.createElement("div");
+  line.className = "bar";
+  const what = Object.assign(document.createElement("span"), { className: "what", textContent: row.name, title: row.name });
+  const track = Object.assign(document.createElement("span"), { className: "line" });
+  const bar = Object.assign(document.createElement("span"), { className: row.gap > 0 ? "of-left" : "of-right" });
+  bar.style.width = `${(100 * Math.abs(row.gap)) / most}%`;
+  track.append(bar);
+  const number = Object.assign(document.createElement("span"), { className: "share" });
+  number.textContent = `${row.gap > 0 ? "left" : "right"} +${(100 * Math.abs(row.gap)).toFixed(1)} %`;
+  line.append(what, track, number);
+  return line;
+}
+
+if (get("compare")) {
+  left = new Stage(get("left-map"), get("left-moment"), null);
+  right = new Stage(get("right-map"), get("right-moment"), null);
+  const both = () => [left, right];
+  data.plans[0].runs.forEach((_, i) => get("run").append(new Option(`${i + 1}`, i)));
+  for (const id of ["left", "right"]) get(id).addEventListener("change", () => compare(Number(get("left").value), Number(get("right").value)));
+  get("play").addEventListener("click", () => toggle(get("play"), both()));
+  get("again-from-start").addEventListener("click", () => both().forEach((stage) => { stage.step = 0; stage.draw(); }));
+  get("run").addEventListener("change", () => {
+    settings.run = Number(get("run").value);
+    for (const stage of [left, right, ...stages.values()]) if (stage.step >= 0) { stage.step = 0; stage.draw(); }
+  });
+  get("speed").addEventListener("input", () => {
+    settings.pace = 2 ** Number(get("speed").value);
+    get("speed").setAttribute("aria-valuetext", `${Math.round(settings.pace)} steps a second`);
+    due = 0;
+  });
+  if (drawn) get("difference").addEventListener("pointermove", (event) => {
+    const place = get("difference"), box = place.getBoundingClientRect();
+    const column = Math.floor(((event.clientX - box.left) / box.width) * world.columns);
+    const row = Math.floor(((event.clientY - box.top) / box.height) * world.rows);
+    if (column < 0 || row < 0 || column >= world.columns || row >= world.rows) return;
+    const [one, other] = place.shown.map((plan) => (100 * share(plan, row * world.columns + column)).toFixed(1));
+    get("pointed").textContent = `row ${row * world.block}, column ${column * world.block}: ${one} % and ${other} % of the time`;
+  });
+}
+
+// ---- the table --------------------------------------------------------------------------------
+
+get("measures").addEventListener("click", (event) => {
+  const button = event.target.closest("[data-sort]");
+  if (!button) return;
+  const heading = button.closest("th"), index = Number(button.dataset.sort);
+  const order = heading.getAttribute("aria-sort") === "descending" ? "ascending" : heading.hasAttribute("aria-sort") ? "descending" : index ? "descending" : "ascending";
+  heading.closest("tr").querySelectorAll("th").forEach((other) => other.removeAttribute("aria-sort"));
+  heading.setAttribute("aria-sort", order);
+  const body = get("measures").tBodies[0];
+  const value = (row) => Number(row.cells[index].dataset.value === "-inf" ? -Infinity : row.cells[index].dataset.value);
+  const sign = order === "ascending" ? 1 : -1;
+  body.append(...[...body.rows].sort((a, b) => (value(a) === value(b) ? 0 : sign * (value(a) > value(b) ? 1 : -1))));
+  say(`Sorted by ${button.textContent}, ${order}.`);
+});
+
+// ---- many plans: distances as a picture -------------------------------------------------------
+
+const heat = get("heat");
+function paintHeat() {
+  const k = data.plans.length, image = new ImageData(k, k);
+  data.distances.forEach((row, i) => row.forEach((value, j) => {
+    image.data.set([...blend(colours.map, colours.better, value / Math.LN2), 255], 4 * (i * k + j));
+  }));
+  heat.width = heat.height = k;
+  heat.getContext("2d").putImageData(image, 0, 0);
+}
+if (heat) {
+  const pair = (event) => {
+    const box = heat.getBoundingClientRect(), k = data.plans.length;
+    const at = (offset, length) => Math.max(0, Math.min(k - 1, Math.floor((offset / length) * k)));
+    return [at(event.clientY - box.top, box.height), at(event.clientX - box.left, box.width)];
+  };
+  heat.addEventListener("pointermove", (event) => {
+    const [i, j] = pair(event);
+    get("heat-text").textContent = `plans ${i + 1} and ${j + 1}: ${data.distances[i][j].toFixed(2)} (press to compare)`;
+  });
+  heat.addEventListener("click", (event) => { compare(...pair(event)); get("compare").scrollIntoView(); });
+}
+
+// ---- from the beginning -----------------------------------------------------------------------
+
+function redrawAll() {
+  readColours();
+  if (heat) paintHeat();
+  for (const stage of stages.values()) if (stage.sheet) stage.redraw();
+  if (left) {
+    left.redraw();
+    right.redraw();
+    showDifference(data.plans[left.plan], data.plans[right.plan]);
+  }
+}
+readColours();
+if (heat) paintHeat();
+if (left) compare(0, farthest(0));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);
+let resizing = 0;
+addEventListener("resize", () => { cancelAnimationFrame(resizing); resizing = requestAnimationFrame(redrawAll); });

@@ -1,0 +1,117 @@
+"""The application: which request asks for what. Endpoints are plain functions, as they wait for a file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from os import PathLike
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from manyways.errors import ManywaysError
+from manyways.web.desk import Desk
+from manyways.web.events import Refused
+from manyways.web.guard import BODY, Guard
+
+TIME_LIMIT_S = 300.0
+MEDIA_TYPES = {".json": "application/json", ".csv": "text/csv", ".scheduler": "text/plain"}
+
+
+def make_app(
+    plans_path: str | PathLike[str], *, allowed_hosts: Iterable[str] = (), time_limit_s: float = TIME_LIMIT_S
+) -> ASGIApp:
+    """The application that serves one plan file.
+
+    Args:
+        plans_path: the file that `PlanSet.save` wrote; choices are kept in a file beside it.
+        allowed_hosts: names by which the server is called, besides those of this machine itself.
+        time_limit_s: how long one request to plan may compute; the best so far is kept.
+    """
+    desk = Desk(Path(plans_path), time_limit_s)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        desk.worker.warm()
+        yield
+        desk.close()
+
+    app = Starlette(
+        routes=_routes(desk),
+        exception_handlers={ManywaysError: _refused, HTTPException: _http_error, Exception: _failed},
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False  # an address is right or it is not
+    return Guard(app, allowed_hosts)
+
+
+def _routes(desk: Desk) -> list[Route]:
+    def page(_: Request) -> Response:
+        return HTMLResponse(desk.page())
+
+    def state(request: Request) -> Response:
+        since = request.query_params.get("since")
+        return JSONResponse(desk.state(None if since is None else _number(since, 400)))
+
+    def plan(request: Request) -> Response:
+        return JSONResponse({"job": desk.plan(request.scope[BODY])}, 202)
+
+    def cancel(_: Request) -> Response:
+        return JSONResponse({"cancelled": desk.worker.cancel()})
+
+    def mark(request: Request) -> Response:
+        now = desk.mark(request.scope[BODY])
+        return JSONResponse({"last_event": now.last_event, "marks": now.marks})
+
+    def show(request: Request) -> Response:
+        now = desk.show(request.scope[BODY])
+        return JSONResponse({"set": now.shown.number, "last_event": now.last_event})
+
+    def policy(request: Request) -> Response:
+        asked = request.path_params
+        return _attachment(*desk.policy(_number(asked["number"]), _number(asked["plan"]), "." + asked["ending"]))
+
+    def plans_file(request: Request) -> Response:
+        return _attachment(*desk.plans_file(_number(request.path_params["number"])))
+
+    return [
+        Route("/", page),
+        Route("/state", state),
+        Route("/plan", plan, methods=["POST"]),
+        Route("/cancel", cancel, methods=["POST"]),
+        Route("/mark", mark, methods=["POST"]),
+        Route("/show", show, methods=["POST"]),
+        Route("/sets/{number}/plans/{plan}/policy.{ending}", policy),
+        Route("/sets/{number}/plans.mw", plans_file),
+    ]
+
+
+def _number(text: str, status: int = 404) -> int:
+    """A number in an address. Short, as Python refuses to read very long ones, and SQLite to look for them."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 15):
+        raise Refused(f"expected a number, found {text[:20]!r}", status)
+    return int(text)
+
+
+def _attachment(content: bytes, name: str) -> Response:
+    media_type = MEDIA_TYPES.get(Path(name).suffix, "application/octet-stream")
+    return Response(content, media_type=media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+def _refused(_: Request, error: Exception) -> Response:
+    return JSONResponse({"error": str(error)}, getattr(error, "status", 400))
+
+
+def _http_error(_: Request, error: Exception) -> Response:
+    status = getattr(error, "status_code", 500)
+    words = {404: "there is nothing at this address", 405: "this address does not take that method"}
+    return JSONResponse({"error": words.get(status, str(error))}, status, getattr(error, "headers", None))
+
+
+def _failed(_: Request, error: Exception) -> Response:
+    return JSONResponse({"error": f"the server failed: {type(error).__name__}; its terminal says more"}, 500)

@@ -1,0 +1,130 @@
+"""What every request passes before anything looks at it, and every answer on its way out.
+
+The page is for the people of one machine or one network. Other web pages in their browsers must not be able to use
+it: not by a name that they point at this address (the Host header), not by posting to it (Origin, Sec-Fetch-Site, and
+a content type that forms cannot have), not by framing it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
+from typing import Any, NoReturn
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from manyways.web.events import Refused
+
+LARGEST_BODY = 64 * 2**10
+LARGEST_DRAINED = 2**20
+BODY = "manyways.body"
+"""Where the endpoints of POST find the object that was sent."""
+
+ALWAYS_ALLOWED = ("127.0.0.1", "localhost", "[::1]")
+EVERYWHERE = ("0.0.0.0", "[::]")
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": "frame-ancestors 'none'",
+}
+
+
+class Guard:
+    """Around the application: refuses what is not for it, and reads the objects that are posted."""
+
+    def __init__(self, app: ASGIApp, allowed_hosts: Iterable[str]) -> None:
+        self._app = app
+        self._allowed = {*ALWAYS_ALLOWED, *(in_address(host).lower() for host in allowed_hosts)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        try:
+            headers = Headers(scope=scope)
+            self._check_host(headers)
+            if scope["method"] == "POST":
+                _check_origin(headers)
+                scope[BODY] = _parsed(await _body(headers, receive))
+        except Refused as refused:
+            answer = JSONResponse({"error": str(refused)}, refused.status)
+            await answer(scope, receive, send_with_headers)
+        else:
+            await self._app(scope, receive, send_with_headers)
+
+    def _check_host(self, headers: Headers) -> None:
+        host, port = _split_port(headers.get("host", "").lower())
+        anywhere = not self._allowed.isdisjoint(EVERYWHERE)
+        # numeric addresses are harmless, names are not: anyone may point a name of theirs at this machine
+        if not (host in self._allowed or (anywhere and _is_address(host))) or not (port.isdigit() or not port):
+            raise Refused(f"this server does not answer to the name {host[:80]!r}; use the address that it printed")
+
+
+def in_address(host: str) -> str:
+    """A host as it stands in an address: IPv6 in brackets."""
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+def _split_port(host: str) -> tuple[str, str]:
+    name, colon, port = host.rpartition(":")
+    return (name, port) if colon and (not host.startswith("[") or name.endswith("]")) else (host, "")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
+
+
+def _check_origin(headers: Headers) -> None:
+    origin = headers.get("origin")
+    own = f"http://{headers.get('host', '')}"
+    if (origin is not None and origin.lower() != own.lower()) or headers.get("sec-fetch-site") == "cross-site":
+        raise Refused("requests from other web pages are refused", 403)
+
+
+async def _body(headers: Headers, receive: Receive) -> bytes:
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise Refused("the body must be JSON, with the content type application/json", 415)
+    body, size = b"", 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refused("the body ended too early")
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        body = body + chunk if size <= LARGEST_BODY else b""
+        # read on a little: one who is still sending would not see the answer
+        if not message.get("more_body", False) or size > LARGEST_DRAINED:
+            break
+    if size > LARGEST_BODY:
+        raise Refused(f"the body has more than {LARGEST_BODY:,} bytes: send less", 413)
+    return body
+
+
+def _parsed(body: bytes) -> Mapping[str, Any]:
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is not a number of JSON")
+
+    try:
+        found = json.loads(body, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"the body is not JSON: {str(error)[:200]}") from None
+    if not isinstance(found, dict):
+        raise Refused("the body must be a JSON object, such as {}")
+    return found

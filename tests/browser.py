@@ -1,0 +1,95 @@
+"""A real browser for the tests of the page. Without one they are skipped, and say so; `make test` installs one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+ALONE = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+needs_browser = pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium here: apt-get install chromium")
+
+
+@contextmanager
+def running_browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=PROGRAM, args=list(ALONE))
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def opened(browser: Browser, address: str, **settings: object) -> Iterator[Page]:
+    """A page in a context of its own, which must have no complaints at its end.
+
+    A test that provokes one on purpose clears `page.complaints`.
+    """
+    context = browser.new_context(**({"viewport": {"width": 1100, "height": 800}} | settings))  # pyright: ignore[reportArgumentType]
+    page = context.new_page()
+    complaints: list[str] = []
+    page.complaints = complaints  # pyright: ignore[reportAttributeAccessIssue]
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.set_default_timeout(20_000)
+    page.goto(address)
+    yield page
+    context.close()
+    assert complaints == []
+
+
+def nameless_controls(page: Page) -> list[str]:
+    """Roles of all controls that have no name for those who cannot see, as the browser itself computes names."""
+    session = page.context.new_cdp_session(page)
+    nodes = session.send("Accessibility.getFullAXTree")["nodes"]
+    controls = {"button", "link", "textbox", "combobox", "slider", "checkbox", "radio", "spinbutton", "image", "img"}
+    return [
+        node["role"]["value"]
+        for node in nodes
+        if not node.get("ignored") and node["role"]["value"] in controls and not node["name"].get("value", "").strip()
+    ]
+
+
+FAINT_TEXT = """() => {
+  // WCAG contrast of every text that is shown, against what lies behind it.
+  const pen = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  const rgba = (colour) => {
+    pen.clearRect(0, 0, 1, 1); pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = pen.getImageData(0, 0, 1, 1).data; return [r, g, b, a / 255];
+  };
+  const over = (top, below) => top.slice(0, 3).map((value, i) => value * top[3] + below[i] * (1 - top[3]));
+  const light = (colour) => colour.slice(0, 3).map((v) => v / 255).map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (element) => {
+    const chain = []; for (let e = element; e; e = e.parentElement) chain.push(getComputedStyle(e).backgroundColor);
+    return chain.reverse().reduce((below, colour) => over(rgba(colour), below), [255, 255, 255]);
+  };
+  const faint = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const text = walker.currentNode.textContent.trim(), element = walker.currentNode.parentElement;
+    if (!text || ['SCRIPT', 'STYLE', 'NOSCRIPT', 'TITLE', 'OPTION', 'title'].includes(element.tagName)) continue;
+    if (!element.checkVisibility() || element.closest('.unseen, .skip, [aria-hidden=true]')) continue;
+    const style = getComputedStyle(element), below = ground(element);
+    const colour = element instanceof SVGElement ? style.fill : style.color;
+    const [a, b] = [light(over(rgba(colour), below)), light(below)];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) faint.push(`${ratio.toFixed(2)}: ${text.slice(0, 40)}`);
+  }
+  return faint;
+}"""
+
+
+def faint_texts(page: Page) -> list[str]:
+    """Texts with a contrast below 4.5, what WCAG's level AA asks for."""
+    return page.evaluate(FAINT_TEXT)

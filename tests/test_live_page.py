@@ -1,0 +1,218 @@
+"""The live page in a real browser, with the real server: plan again, keep, star, note, choose, download, restart."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import manyways as mw
+from browser import faint_texts, nameless_controls, needs_browser, opened, running_browser
+
+pytestmark = needs_browser
+NASTY = "<img src=x onerror='window.hit = 1'><script>window.hit = 1</script>"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with running_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def plans_path(tmp_path) -> Path:
+    return mw.plan("four-rooms:0", k=4, tradeoff=8.0).save(tmp_path / "plans.mw")
+
+
+@contextmanager
+def served(path: Path) -> Iterator[str]:
+    """The address of a server of its own process, ended by Ctrl-C."""
+    command = [sys.executable, "-m", "manyways", "serve", str(path), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            address = re.search(r"http://\S+", server.stdout.readline())
+            assert address is not None
+            yield address[0]
+        finally:
+            server.send_signal(signal.SIGINT)
+            assert server.wait(30) == 0
+
+
+def card(page: Page, number: int):
+    return page.locator(f"#plan-{number}")
+
+
+def say_about(page: Page, number: int, form: str, text: str) -> None:
+    own = card(page, number)
+    own.locator("details").evaluate("(details) => { details.open = true; }")
+    own.locator(f"[data-form={form}] [name=value]").fill(text)
+    own.locator(f"[data-form={form}] button").click()
+
+
+def test_a_visit_from_first_look_to_choice_and_a_restart(browser: Browser, plans_path, tmp_path):
+    before = mw.load(plans_path)
+    with served(plans_path) as address, opened(browser, address, accept_downloads=True) as page:
+        # Plan again, with another worth of diversity and one plan more.
+        page.fill("[name=k]", "5")
+        page.fill("[name=tradeoff]", "4")
+        page.fill("[name=seed]", "1")
+        page.click("#replan")
+        expect(page.locator(".card")).to_have_count(5, timeout=60_000)
+        assert page.input_value("[name=tradeoff]") == "4"
+        keys = [page.get_attribute(f"#plan-{i}", "data-key") for i in range(1, 6)]
+        assert keys != [before.key(i) for i in range(4)]
+
+        # Keep two, replace the others by one: three plans.
+        page.fill("#author", "Ada")
+        say_about(page, 2, "name", "By the river")
+        expect(card(page, 2).locator(".title")).to_have_text("By the river")
+        for number in (2, 3):
+            card(page, number).get_by_role("checkbox").check()
+        assert page.inner_text("#replan") == "Keep 2, replace the others"
+        page.fill("[name=k]", "3")
+        page.click("#replan")
+        expect(page.locator(".card")).to_have_count(3, timeout=60_000)
+        now = [page.get_attribute(f"#plan-{i}", "data-key") for i in range(1, 4)]
+        assert set(keys[1:3]) < set(now)
+        assert len(set(now) - set(keys)) == 1
+        river = now.index(keys[1]) + 1
+        expect(card(page, river).locator(".title")).to_have_text("By the river")
+
+        # Star, note, choose.
+        card(page, river).get_by_role("button", name="Star").click()
+        expect(card(page, river).get_by_role("button", name="Star")).to_have_attribute("aria-pressed", "true")
+        say_about(page, river, "note", f"Past the old mill. {NASTY}")
+        expect(card(page, river).locator(".notes li")).to_have_count(1)
+        say_about(page, river, "note", "Not in winter.")
+        expect(card(page, river).locator(".notes li")).to_have_count(2)
+        card(page, river).get_by_role("button", name="Choose").click()
+        expect(card(page, river)).to_have_class(re.compile("chosen"))
+
+        # Download it in every form: what comes is the plan.
+        for ending in (".json", ".csv", ".npz", ".scheduler"):
+            with page.expect_download() as coming:
+                card(page, river).locator(f"a[href$='{ending}']").click()
+            policy = mw.load_policy(_saved(coming.value, tmp_path / f"policy{ending}"), before.mdp)
+            assert policy.probabilities.shape == (before.mdp.n_choices,)
+        with page.expect_download() as coming:
+            page.get_by_role("link", name="Download the set").click()
+        whole = mw.load(_saved(coming.value, tmp_path / "downloaded.mw"))
+        np.testing.assert_array_equal(whole.policies[river - 1], policy.probabilities)
+        assert whole.key(river - 1) == keys[1]
+        assert mw.verify(before.mdp, whole).ok
+
+    with served(plans_path) as address, opened(browser, address) as page:
+        expect(page.locator(".card")).to_have_count(3)
+        own = card(page, river)
+        expect(own.locator(".title")).to_have_text("By the river")
+        expect(own).to_have_class(re.compile("chosen"))
+        expect(own.get_by_role("button", name="Star")).to_have_attribute("aria-pressed", "true")
+        notes = own.locator(".notes .text").all_inner_texts()
+        assert notes == [f"Past the old mill. {NASTY}", "Not in winter."]
+        assert own.locator(".notes .author").all_inner_texts() == ["Ada", "Ada"]
+        assert page.evaluate("window.hit") is None
+        # And back to the first set.
+        page.select_option("#sets", index=0)
+        expect(page.locator(".card")).to_have_count(4)
+        assert [page.get_attribute(f"#plan-{i}", "data-key") for i in range(1, 5)] == [before.key(i) for i in range(4)]
+    assert mw.load(plans_path).key(0) == before.key(0)
+
+
+def _saved(download, path: Path) -> Path:
+    download.save_as(path)
+    return path
+
+
+def test_two_people_at_once(browser: Browser, plans_path):
+    with served(plans_path) as address, opened(browser, address) as ada, opened(browser, address) as ben:
+        ada.fill("#author", "Ada")
+        ben.fill("#author", "Ben")
+        say_about(ada, 1, "note", "I like this one.")
+        say_about(ben, 1, "note", "I do not.")
+        for page in (ada, ben):
+            expect(card(page, 1).locator(".notes .text")).to_have_text(["I like this one.", "I do not."])
+        # Ben is writing while Ada plans again: nothing of his is swept away, and he is told.
+        card(ben, 2).locator("details").evaluate("(details) => { details.open = true; }")
+        card(ben, 2).locator("textarea").fill("half a thou")
+        ada.fill("[name=seed]", "7")
+        ada.fill("[name=k]", "3")
+        ada.click("#replan")
+        expect(ada.locator(".card")).to_have_count(3, timeout=60_000)
+        expect(ben.locator("#news")).to_be_visible()
+        assert card(ben, 2).locator("textarea").input_value() == "half a thou"
+        card(ben, 2).locator("[data-form=note] button").click()
+        expect(card(ben, 2).locator(".notes li")).to_have_count(1)
+        ben.click("#refresh")
+        expect(ben.locator(".card")).to_have_count(3)
+        # A note can be taken away again.
+        say_about(ben, 3, "note", "a mistake")
+        card(ben, 3).get_by_role("button", name="Remove this note").click()
+        expect(card(ben, 3).locator(".notes li")).to_have_count(0)
+
+
+def test_a_long_plan_shows_progress_is_not_begun_twice_and_can_be_stopped(browser: Browser, plans_path):
+    with served(plans_path) as address, opened(browser, address) as ada:
+        ada.fill("[name=k]", "50")
+        ada.click("#replan")
+        expect(ada.locator("#progress")).to_be_visible()
+        expect(ada.locator("#progress-text")).to_contain_text("objective", timeout=60_000)
+        expect(ada.locator("#replan")).to_be_disabled()
+        with opened(browser, address) as ben:
+            expect(ben.locator("#progress")).to_be_visible()
+            refused = ben.evaluate(
+                """() => fetch('plan', { method: 'POST', headers: { 'Content-Type': 'application/json' },
+                body: JSON.stringify({ k: 2, tradeoff: 1, seed: 0, keep: [], set: 1 }) }).then((answer) => answer.status)"""
+            )
+            assert refused == 409
+            ben.complaints.clear()  # the browser reports the refusal, as it should
+        ada.click("#cancel")
+        expect(ada.locator("#progress")).to_be_hidden()
+        expect(ada.locator("#trouble")).to_contain_text("cancel")
+        expect(ada.locator(".card")).to_have_count(4)
+
+
+def test_what_cannot_be_planned_is_said_on_the_page(browser: Browser, plans_path):
+    with served(plans_path) as address, opened(browser, address) as page:
+        for number in (1, 2, 3, 4):
+            card(page, number).get_by_role("checkbox").check()
+        page.click("#replan")
+        expect(page.locator("#trouble")).to_contain_text("k must be a whole number from 5 to 50")
+        page.complaints.clear()
+
+
+def test_the_server_that_went_away_is_said_to_be_away(browser: Browser, plans_path):
+    with served(plans_path) as address:
+        context = opened(browser, address)
+        page = context.__enter__()
+    expect(page.locator("#trouble")).to_contain_text("does not answer", timeout=30_000)
+    page.complaints.clear()
+    context.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1100])
+def test_everyone_can_use_it(browser: Browser, plans_path, scheme, width):
+    with (
+        served(plans_path) as address,
+        opened(browser, address, color_scheme=scheme, viewport={"width": width, "height": 780}) as page,
+    ):
+        say_about(page, 1, "note", "A word.")
+        card(page, 2).get_by_role("button", name="Choose").click()
+        page.locator("details").evaluate_all("(all) => all.forEach((one) => { one.open = true; })")
+        expect(card(page, 1).locator(".notes li")).to_have_count(1)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert nameless_controls(page) == []
+        assert faint_texts(page) == []
+        reached = page.evaluate(
+            "[...document.querySelectorAll('button, input, select, textarea, a[href], summary')].filter(e => e.tabIndex < 0).length"
+        )
+        assert reached == 0
