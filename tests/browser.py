@@ -9,6 +9,8 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+import manyways as mw
+
 PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ALONE = (
     "--no-sandbox",
@@ -18,7 +20,26 @@ ALONE = (
     "--disable-component-update",
     "--disable-sync",
 )
+NASTY = "<script>window.hit = 1</script>"
+QUOTED = "\"'><img src=x onerror='window.hit = 1'>"
 needs_browser = pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium here: apt-get install chromium")
+
+
+def nasty_plans() -> mw.PlanSet:
+    """Plans for a model whose every name would do something if it were taken for markup."""
+    mdp = mw.MDP.from_transitions(
+        [
+            (NASTY, "go", QUOTED, 0.9, 1.0),
+            (NASTY, "go", NASTY, 0.1, 1.0),
+            (NASTY, QUOTED, QUOTED, 1.0, 0.5),
+            (QUOTED, "</script>", NASTY, 1.0, 0.0),
+            (QUOTED, "<b>wait", "{{ 7 * 7 }}", 1.0, 0.5),
+            ("{{ 7 * 7 }}", "on", NASTY, 1.0, 0.2),
+        ],
+        labels={"</title>" + NASTY: [QUOTED]},
+        name=NASTY + "</title><!--",
+    )
+    return mw.plan(mdp, k=3, tradeoff=2.0)
 
 
 @contextmanager

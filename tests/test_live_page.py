@@ -15,10 +15,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import manyways as mw
-from browser import faint_texts, nameless_controls, needs_browser, opened, running_browser
+from browser import NASTY, faint_texts, nameless_controls, nasty_plans, needs_browser, opened, running_browser
 
 pytestmark = needs_browser
-NASTY = "<img src=x onerror='window.hit = 1'><script>window.hit = 1</script>"
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +129,20 @@ def test_a_visit_from_first_look_to_choice_and_a_restart(browser: Browser, plans
 def _saved(download, path: Path) -> Path:
     download.save_as(path)
     return path
+
+
+def test_names_are_shown_as_text_and_never_run(browser: Browser, tmp_path):
+    plans = nasty_plans()
+    with served(plans.save(tmp_path / "plans.mw")) as address, opened(browser, address) as page:
+        say_about(page, 1, "name", NASTY)
+        expect(card(page, 1).locator(".title")).to_have_text(NASTY)
+        page.reload()
+        page.click("#play")
+        expect(page.locator("#left-map li").nth(2)).to_be_visible()
+        assert page.evaluate("window.hit") is None
+        assert page.locator("img").count() == 0
+        assert page.inner_text("#left-name") == f"Plan 1: {NASTY}"
+        assert page.inner_text("h1") == f"3 good ways: {plans.mdp.name}"
 
 
 def test_two_people_at_once(browser: Browser, plans_path):

@@ -13,11 +13,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import manyways as mw
-from browser import faint_texts, nameless_controls, needs_browser, opened, running_browser
+from browser import NASTY, QUOTED, faint_texts, nameless_controls, nasty_plans, needs_browser, opened, running_browser
 from manyways.occupancy import state_occupancy
-
-NASTY = "<script>window.hit = 1</script>"
-QUOTED = "\"'><img src=x onerror='window.hit = 1'>"
 
 
 @pytest.fixture(scope="module")
@@ -27,19 +24,7 @@ def rooms() -> mw.PlanSet:
 
 @pytest.fixture(scope="module")
 def nasty() -> mw.PlanSet:
-    mdp = mw.MDP.from_transitions(
-        [
-            (NASTY, "go", QUOTED, 0.9, 1.0),
-            (NASTY, "go", NASTY, 0.1, 1.0),
-            (NASTY, QUOTED, QUOTED, 1.0, 0.5),
-            (QUOTED, "</script>", NASTY, 1.0, 0.0),
-            (QUOTED, "<b>wait", "{{ 7 * 7 }}", 1.0, 0.5),
-            ("{{ 7 * 7 }}", "on", NASTY, 1.0, 0.2),
-        ],
-        labels={"</title>" + NASTY: [QUOTED]},
-        name=NASTY + "</title><!--",
-    )
-    return mw.plan(mdp, k=3, tradeoff=2.0)
+    return nasty_plans()
 
 
 @pytest.fixture(scope="module")
