@@ -256,8 +256,8 @@ def push(order, begin, target, weight, inverse, waiting, visits, sweeps, crumb, 
 
 @_compiled
 def exchange_pass(
-    candidate, column, away, taken, indptr, indices, data, discount, row_of, from_row, total,
-    reward, occupied, occupied_log, per_reward, per_divergence, value, rise, mass, moved,
+    candidate, column, worth, taken, indptr, indices, data, discount, row_of, from_row, total,
+    reward, group, occupied, occupied_log, per_reward, per_divergence, value, rise, mass, moved, image,
 ):  # fmt: skip
     """Exchange actions of one plan: try every `candidate`, a choice, in place of the one taken in its `column`, and
     keep what raises the plan's contribution from `value` by more than `rise`.
@@ -265,12 +265,13 @@ def exchange_pass(
     Columns are the L states that matter to the plan. Works in place on `taken` (L,), their choices, and on `from_row`
     (1 + R, L), expected visits to each column: first from where the plan begins, `total` in all, then from each of
     the R states that a candidate can lead to, found by `row_of` (S,; -1: the chain is cut there). `mass` and `moved`
-    (L,) are work space. Returns the number of exchanges kept and the contribution. Candidates with which one would
-    never come back to the cut are marked in `away` instead.
+    (L,) are work space, and so is `image` (B,), which is zero before and after. Returns the number of exchanges kept and the contribution. `worth` gets the
+    contribution with each candidate that was tried, and NaN where one would never come back to the cut.
 
-    The contribution of a plan p is per_reward <r, p> + per_divergence sum_j JSD(p || q_j), with `occupied`
-    (k - 1, N) the other plans' occupancies and `occupied_log` q ln q. Where only one has time, JSD is 1/2 ln 2 per
-    unit; what is computed is the overlap's difference from that.
+    The contribution of a plan p is per_reward <r, p> + per_divergence sum_j JSD(p || q_j), time being compared by
+    `group` (N,), the one of B groups that each choice belongs to, with `occupied` (k - 1, B) the other plans' time
+    and `occupied_log` q ln q. Where only one has time, JSD is 1/2 ln 2 per unit; what is computed is the overlap's
+    difference from that.
     """
     columns = len(taken)
     others = len(occupied)
@@ -296,7 +297,7 @@ def exchange_pass(
             sign = -discount
         returning = 1.0 - moved[c]
         if returning <= 1e-9:
-            away[n] = True
+            worth[n] = np.nan
             continue
         factor = from_row[0, c] / returning
         after = 0.0
@@ -310,13 +311,19 @@ def exchange_pass(
         for i in range(columns):
             p = mass[i] / after
             if p > TRACE:
-                y = taken[i]
-                earned += p * reward[y]
+                earned += p * reward[taken[i]]
+                image[group[taken[i]]] += p
+        for i in range(columns):
+            y = group[taken[i]]
+            p = image[y]
+            if p > 0.0:
+                image[y] = 0.0  # a group of several columns counts at the first of them
                 for j in range(others):
                     q = occupied[j, y]
                     if q > TRACE:
                         spread += p * np.log(p / (p + q)) + occupied_log[j, y] - q * np.log(p + q)
         now = per_reward * earned + per_divergence * (0.5 * spread + others * LOG_2)
+        worth[n] = now
         if now <= value + rise:
             taken[c] = before
             continue

@@ -23,7 +23,6 @@ from scipy.special import xlogy
 
 from manyways import kernels
 from manyways.arrays import Floats, Ints
-from manyways.behaviour import StateActions
 from manyways.objective import Objective
 from manyways.polytope import Polytope, Vertex
 
@@ -36,10 +35,9 @@ MATTERS = 1e-6
 MOST_PASSES, MOST_AWAY = 50, 64
 
 
-def exchangeable(polytope: Polytope, objective: Objective, plans: list[Vertex]) -> bool:
-    """Whether the search applies: models not too large, plans that are policies, actions that are compared."""
-    small = polytope.mdp.n_states <= STATES_UP_TO
-    return small and isinstance(objective.behaviour, StateActions) and all(v.choices is not None for v in plans)
+def exchangeable(polytope: Polytope, plans: list[Vertex]) -> bool:
+    """Whether the search applies: models not too large, plans that are policies."""
+    return polytope.mdp.n_states <= STATES_UP_TO and all(vertex.choices is not None for vertex in plans)
 
 
 def exchange_actions(
@@ -69,6 +67,15 @@ def exchange_actions(
         i = (i + 1) % free
 
 
+def neighbours(polytope: Polytope, objective: Objective, rows: list[Floats], plan: Vertex, i: int) -> Iterator[Vertex]:
+    """The vertices one exchange away from plan i, those of the highest objective first."""
+    search = _Search(polytope, objective, plan)
+    for choice in search.neighbours(rows, i):
+        attempt = search.choice.copy()
+        attempt[polytope.mdp.choice_state[choice]] = choice
+        yield polytope.vertex_of(attempt)
+
+
 class _Search:
     """One plan, its chain prepared for exchanges; kept up to date as they are made."""
 
@@ -86,22 +93,15 @@ class _Search:
 
     def improved(self, rows: list[Floats], i: int) -> Floats | None:
         """The plan's occupancy (N,) after all exchanges that help, None if none does."""
-        mdp, k, objective = self.polytope.mdp, len(rows), self.objective
-        others = np.stack([row for j, row in enumerate(rows) if j != i])
-        compared = (mdp.reward, others, xlogy(others, others), 1 / k, 2 * objective.tradeoff / (k * (k - 1)))
+        objective = self.objective
         value = objective.block_value(rows, i, rows[i])
         rise = RISE * (abs(value) + objective.tradeoff)
         before = self.choice.copy()
+        others = [objective.image(row) for j, row in enumerate(rows) if j != i]
         for _ in range(MOST_PASSES):
-            taken, away = self.choice[self._state], np.zeros(len(self._candidate), bool)
-            kept, value = kernels.exchange_pass(
-                self._candidate, self._column, away, taken, *self._arrays, self.polytope.criterion.discount,
-                self._row_of, self._from_row, self._from_row[0].sum(), *compared, value, rise,
-                *np.empty((2, len(taken))),
-            )  # fmt: skip
-            self.choice[self._state] = taken
+            kept, value, worth = self._try_all(others, value, rise)
             if not kept:
-                elsewhere = self._elsewhere(rows, i, self._candidate[away], value + rise)
+                elsewhere = self._elsewhere(rows, i, self._candidate[np.isnan(worth)], value + rise)
                 if elsewhere is None:
                     break
                 self.choice, value = elsewhere
@@ -115,6 +115,27 @@ class _Search:
             self._prepare(rows[i])
             return None
         return occupancy
+
+    def neighbours(self, rows: list[Floats], i: int) -> Ints:
+        """The choices that, each exchanged alone, leave the plan the most, best first."""
+        others = [self.objective.image(row) for j, row in enumerate(rows) if j != i]
+        *_, worth = self._try_all(others, 0.0, np.inf)
+        tried = np.flatnonzero(np.isfinite(worth))
+        return self._candidate[tried[np.argsort(-worth[tried], kind="stable")]]
+
+    def _try_all(self, others: list[Floats], value: float, rise: float) -> tuple[int, float, Floats]:
+        """One pass over all exchanges: how many were kept, the plan's contribution, and that with each candidate."""
+        k, objective = len(others) + 1, self.objective
+        compared = np.stack(others)
+        taken, worth = self.choice[self._state], np.full(len(self._candidate), -np.inf)
+        kept, value = kernels.exchange_pass(
+            self._candidate, self._column, worth, taken, *self._arrays, self.polytope.criterion.discount,
+            self._row_of, self._from_row, self._from_row[0].sum(), self.polytope.mdp.reward, objective.groups,
+            compared, xlogy(compared, compared), 1 / k, 2 * objective.tradeoff / (k * (k - 1)), value, rise,
+            np.empty(len(taken)), np.empty(len(taken)), np.zeros(compared.shape[1]),
+        )  # fmt: skip
+        self.choice[self._state] = taken
+        return kept, value, worth
 
     def _elsewhere(self, rows: list[Floats], i: int, away: Ints, value: float) -> tuple[Ints, float] | None:
         """An exchange worth more than `value` after which the reference is never met again, if there is one: the
@@ -135,7 +156,8 @@ class _Search:
         visits = self._from_row[0]
         visited[self._state[visits > kernels.WORTH_TRYING * visits.sum()]] = True
         loops = self._loops[visited[mdp.choice_state[self._loops]]]
-        met = np.stack([row[loops] for j, row in enumerate(rows) if j != i])
+        group = self.objective.groups[loops]
+        met = np.stack([self.objective.image(row)[group] for j, row in enumerate(rows) if j != i])
         apart = (np.log(2) + (xlogy(met, met) - (1 + met) * np.log1p(met)) / 2).sum(axis=0)
         worth = mdp.reward[loops] / k + 2 * self.objective.tradeoff / (k * (k - 1)) * apart
         best = np.argsort(-worth, kind="stable")[:1]

@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import islice
 from numbers import Real
 
 import numpy as np
@@ -34,7 +35,7 @@ import numpy as np
 from manyways.arrays import Floats
 from manyways.errors import SettingError, check_whole
 from manyways.methods.ascent import Ascent, Status, Trace, Watch
-from manyways.methods.exchange import exchange_actions, exchangeable
+from manyways.methods.exchange import exchange_actions, exchangeable, neighbours
 from manyways.objective import Objective
 from manyways.polytope import Polytope, Vertex
 
@@ -106,7 +107,7 @@ class VertexAscent:
             climbs = _in_threads(climb, starts, self.workers, log)
         best = max(climbs, key=lambda climb: climb.value)  # of equals, the first: whatever the order of arrival
         wanted = self.exchanges and k > 1 and not log.stop()
-        if wanted and exchangeable(polytope, objective, best.plans[len(fixed) :]):
+        if wanted and exchangeable(polytope, best.plans[len(fixed) :]):
             best.exchange()
         distinct = log.status is not None or best.part_duplicates()
         status = log.status or (Status.CONVERGED if distinct else Status.FEWER_PLANS)
@@ -200,8 +201,8 @@ class _Climb:
         """Replace each plan that equals an earlier one by the best other vertex found; False if none is found.
 
         Where diversity is worth little the objective is highest with equal plans, but nobody asks for the same
-        plan twice. Tried: what the oracle proposes as diversity gains weight, and plans made to take a choice that
-        no plan takes yet.
+        plan twice. Tried: the same plan but for one action, what the oracle proposes as diversity gains weight, and
+        plans made to take a choice that no plan takes yet.
         """
         try:
             return self._part_duplicates()
@@ -225,6 +226,8 @@ class _Climb:
     def _proposals(self, rows: list[Floats], i: int) -> Iterator[Vertex]:
         reward, k = self.objective.mdp.reward, self.k
         scale = max(float(np.abs(reward).max()), 1e-12)
+        if exchangeable(self.polytope, self.plans[i : i + 1]):
+            yield from islice(neighbours(self.polytope, self.objective, rows, self.plans[i], i), self.k)
         for weight in DIVERSITY_WEIGHTS:
             stronger = replace(self.objective, tradeoff=max(self.objective.tradeoff, scale) * weight)
             yield self.polytope.best(stronger.secant(rows, i, 1e-3), self.plans[i])
