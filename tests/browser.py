@@ -21,6 +21,7 @@ ALONE = (
     "--disable-sync",
 )
 NASTY = "<script>window.hit = 1</script>"
+BRACED = "{x} {} {0.__class__} {"
 QUOTED = "\"'><img src=x onerror='window.hit = 1'>"
 needs_browser = pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium here: apt-get install chromium")
 
@@ -35,8 +36,10 @@ def nasty_plans() -> mw.PlanSet:
             (QUOTED, "</script>", NASTY, 1.0, 0.0),
             (QUOTED, "<b>wait", "{{ 7 * 7 }}", 1.0, 0.5),
             ("{{ 7 * 7 }}", "on", NASTY, 1.0, 0.2),
+            ("{{ 7 * 7 }}", BRACED, BRACED, 1.0, 0.6),
+            (BRACED, "\u202eback", NASTY, 1.0, 0.6),
         ],
-        labels={"</title>" + NASTY: [QUOTED]},
+        labels={"</title>" + NASTY: [QUOTED], BRACED: [BRACED]},
         name=NASTY + "</title><!--",
     )
     return mw.plan(mdp, k=3, tradeoff=2.0)

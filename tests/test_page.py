@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import itertools
 import json
 import re
@@ -61,8 +62,8 @@ def test_the_maps_are_the_occupancies(rooms, report):
     for plan, row in zip(data["plans"], by_state, strict=True):
         level = np.frombuffer(base64.b64decode(plan["time"]), np.uint8) / 255
         np.testing.assert_allclose(level**2 * plan["peak"], row, atol=2 * plan["peak"] / 255)
-    walls = np.unpackbits(np.frombuffer(base64.b64decode(data["world"]["walls"]), np.uint8))[: 19 * 19]
-    np.testing.assert_array_equal(walls.astype(bool), rooms.mdp.labels["wall"])
+    walls = np.frombuffer(base64.b64decode(data["world"]["walls"]), np.uint8)
+    np.testing.assert_array_equal(walls, 255 * rooms.mdp.labels["wall"])
     assert data["world"]["start"] == np.flatnonzero(rooms.mdp.start).tolist()
     assert data["world"]["goals"] == np.flatnonzero(rooms.mdp.labels["goal"]).tolist()
 
@@ -71,7 +72,11 @@ def test_every_step_that_is_played_can_happen_and_earns_what_it_says(rooms, repo
     for i, plan in enumerate(page_data(report)["plans"]):
         chosen = rooms.policies[i] > 0
         for run in plan["runs"]:
-            assert len(run["at"]) == len(run["earned"]) >= 40
+            assert len(run["at"]) == len(run["earned"]) >= 20
+            goals = [step for step, cell in enumerate(run["at"]) if rooms.mdp.labels["goal"][cell]]
+            assert run["goals"] == goals
+            assert len(goals) == 2
+            assert goals[-1] == len(run["at"]) - 1
             assert rooms.mdp.start[run["at"][0]] > 0
             for here, there in zip(run["at"], run["at"][1:], strict=False):
                 own = [x for x in np.flatnonzero(chosen) if rooms.mdp.choice_state[x] == here]
@@ -127,10 +132,10 @@ def test_the_command_gives_the_same_plans_again(tmp_path, source, settings, expe
     from typer.testing import CliRunner
 
     from manyways.cli import app
-    from manyways.report.view import view
+    from manyways.report.view import kept_in
 
     plans = mw.plan(source, **settings)
-    told = view(plans)["reproduction"]
+    told = kept_in(plans, None)["reproduction"]
     assert told == {"kind": "command", "text": expected}
     CliRunner().invoke(app, [*shlex.split(expected)[1:], "--out", str(tmp_path / "again.mw")])
     np.testing.assert_array_equal(mw.load(tmp_path / "again.mw").policies, plans.policies)
@@ -138,7 +143,7 @@ def test_the_command_gives_the_same_plans_again(tmp_path, source, settings, expe
 
 @pytest.mark.parametrize("change", ["model", "kept", "method", "behaviour"])
 def test_what_no_command_can_say_is_a_call_that_gives_the_same_plans_again(tmp_path, change, monkeypatch):
-    from manyways.report.view import view
+    from manyways.report.view import kept_in
 
     source = mw.four_rooms(1) if change == "model" else "four-rooms:1"
     more = {
@@ -148,13 +153,15 @@ def test_what_no_command_can_say_is_a_call_that_gives_the_same_plans_again(tmp_p
     plans = mw.plan(source, 2, 3.0, **more)
     if change == "kept":
         plans = mw.plan(source, 2, 3.0, keep=plans.policies[:1], avoid=plans.policies[1:])
-    told = view(plans)["reproduction"]
-    assert told["kind"] == "call"
-    plans.save(tmp_path / "plans.mw")
     monkeypatch.chdir(tmp_path)
-    names: dict = {}
-    exec(told["text"], names)
-    np.testing.assert_array_equal(names["again"].policies, plans.policies)
+    for file in (None, plans.save(tmp_path / "of my own.mw")):
+        told = kept_in(plans, file)["reproduction"]
+        assert told["kind"] == "call"
+        plans.save("plans.mw")
+        names: dict = {}
+        exec(told["text"], names)
+        np.testing.assert_array_equal(names["again"].policies, plans.policies)
+        Path("plans.mw").unlink()
 
 
 def test_the_price_of_diversity_with_a_sweep(tmp_path, rooms):
@@ -172,6 +179,40 @@ def test_models_without_choice_layout_or_labels(tmp_path, k, criterion):
     text = mw.plan(mdp, k, criterion=criterion).report(tmp_path / "plans.html").read_text()
     assert text.count("<article") == k
     assert ("are nearly the same" in text) == (k > 1)
+
+
+@pytest.mark.parametrize(
+    ("rewards", "best", "worst"),
+    [((1.0, 0.999, 0.998, 0.0), 1, 1), ((3.0, 3.0, 1.0), 2, 1), ((2.0, 2.0), 0, 0), ((1234567.1, 1234567.5), 1, 1)],
+)
+def test_only_the_best_is_called_the_best(rewards, best, worst):
+    from manyways.portrait import Measure
+    from manyways.report.view import _column
+
+    cells = _column(Measure("reward", rewards, "reward", 1, ""))
+    assert [cell.rank for cell in cells].count("best") == best
+    assert [cell.rank for cell in cells].count("worst") == worst
+    assert len({cell.text for cell in cells}) == len(set(rewards))
+
+
+@pytest.mark.parametrize(
+    ("rewards", "promise"),
+    [
+        ((1.0, 0.997, 0.996), "These plans earn 99.6 to 100 % of what the very best plan earns."),
+        ((1.0, 1.0), "These plans earn 100 % of what the very best plan earns."),
+        ((1.0, 0.512), "These plans earn 51 to 100 % of what the very best plan earns."),
+        ((-1.0, -2.0), "These plans earn -2 to -1 a step, where no plan can earn more than -1."),
+        ((1e-17, -1e-17, -3.0), "These plans earn -3 to 1e-17 a step, where no plan can earn more than 1e-17."),
+    ],
+)
+def test_the_promise_is_kept(rewards, promise):
+    from manyways.report.view import view
+
+    stay = [(s, f"stay {i}", s, 1.0, x) for s in "ab" for i, x in enumerate((*rewards, -5.0))]
+    mdp = mw.MDP.from_transitions([*stay, ("a", "go", "b", 1.0, -5.0), ("b", "go", "a", 1.0, -5.0)])
+    plans = mw.plan(mdp, len(rewards), 1000.0)
+    changed = dataclasses.replace(plans, rewards=np.array(rewards), optimal_reward=max(rewards))
+    assert view(changed)["promise"] == promise
 
 
 # ---- in a browser -----------------------------------------------------------------------------
@@ -209,6 +250,7 @@ def test_compare_two_plans(browser: Browser, rooms, report):
         page.locator("#plan-5").get_by_role("button", name="Compare").click()
         assert page.input_value("#left") == "1"
         assert page.input_value("#right") == "4"
+        assert page.locator(".picked").count() == 0
         assert f"distance {rooms.distances[1, 4]:.2f}" in page.inner_text("#apart")
         page.select_option("#right", "0")
         assert page.inner_text("#right-name").startswith("Plan 1:")
@@ -234,31 +276,32 @@ def test_play_both_with_the_keyboard_alone(browser: Browser, report):
         page.focus("#play")
         page.keyboard.press("Enter")
         assert page.get_attribute("#play", "aria-pressed") == "true"
-        expect(page.locator("#left-moment")).to_have_text(re.compile("^step ([3-9]|..)"))
+        expect(page.locator("#left-moment")).to_have_text(re.compile("^first time: step ([3-9]|..)"))
         page.keyboard.press("Enter")
         assert page.get_attribute("#play", "aria-pressed") == "false"
         left, right = page.inner_text("#left-moment"), page.inner_text("#right-moment")
-        assert left.split(" of ")[0] == right.split(" of ")[0]
-        step = int(left.split()[1])
+        assert left.split(";")[0] == right.split(";")[0]
+        step = int(left.split()[3].rstrip(";"))
         run = page_data(report)["plans"][0]["runs"][0]
-        assert left == f"step {step} of {len(run['at'])}; earned " + left.rsplit(" ", 1)[1]
         assert float(left.rsplit(" ", 1)[1]) == pytest.approx(run["earned"][step - 1], rel=1e-3)
         page.click("#again-from-start")
-        assert page.inner_text("#left-moment").startswith("step 1 of")
+        assert page.inner_text("#left-moment").startswith("first time: step 1;")
 
 
 @needs_browser
 def test_play_a_card_to_its_end_and_again(browser: Browser, report):
     with opened(browser, report.as_uri()) as page:
         page.locator("#speed").fill("7")
-        button = page.locator("#plan-3").get_by_role("button", name="Play")
+        button = page.locator("#plan-3 [data-do=play]")
         button.click()
         expect(button).to_have_attribute("aria-pressed", "false")
-        last = len(page_data(report)["plans"][2]["runs"][0]["at"])
-        assert page.inner_text("#plan-3 .moment").startswith(f"step {last} of {last};")
+        first, second = page_data(report)["plans"][2]["runs"][0]["goals"]
+        told = f"second time: reached the goal after {second - first - 1} steps;"
+        expect(page.locator("#plan-3 .moment")).to_have_text(re.compile(f"^{told}"))
+        page.locator("#speed").fill("1")
         button.click()
-        expect(button).to_have_attribute("aria-pressed", "true")
-        expect(page.locator("#plan-3 .moment")).not_to_have_text(re.compile(f"^step {last} "))
+        expect(button).to_have_text(re.compile("^Pause"))
+        expect(page.locator("#plan-3 .moment")).not_to_have_text(re.compile(f"^{told}"))
 
 
 @needs_browser
@@ -267,18 +310,34 @@ def test_the_table_sorts(browser: Browser, rooms, report):
         heading = page.locator("#measures thead").get_by_role("button", name="steps to goal")
         heading.click()
         column = "[...document.querySelectorAll('#measures tbody tr')].map(row => Number(row.cells[3].dataset.value))"
-        down = page.evaluate(column)
-        assert down == sorted(down, reverse=True)
+        best_first = page.evaluate(column)
+        assert best_first == sorted(best_first)
         heading.click()
-        assert page.evaluate(column) == down[::-1]
-        assert len(down) == rooms.k
+        assert page.evaluate(column) == best_first[::-1]
+        assert len(best_first) == rooms.k
 
 
 @needs_browser
-def test_the_choice_is_told_as_a_command(browser: Browser, report):
+def test_the_choice_is_told_as_a_command(browser: Browser, report, rooms, tmp_path):
     with opened(browser, report.as_uri()) as page:
         page.locator("#plan-4").get_by_role("radio").check()
         assert "manyways export plans.mw policy.json --plan 4" in page.inner_text("#favourite")
+        assert "plans.save" in page.inner_text("#favourite")
+        page.get_by_role("button", name="Choose none").click()
+        assert page.locator("#favourite").is_hidden()
+        assert page.locator(".chosen").count() == 0
+    saved = rooms.report(tmp_path / "plans.html", plans_file="my plans.mw")
+    with opened(browser, saved.as_uri()) as page:
+        page.locator("#plan-2").get_by_role("radio").check()
+        assert "manyways export 'my plans.mw' policy.json --plan 2" in page.inner_text("#favourite")
+        assert "plans.save" not in page.inner_text("#favourite")
+
+
+@needs_browser
+def test_a_distance_leads_to_the_two_plans(browser: Browser, report):
+    with opened(browser, report.as_uri()) as page:
+        page.get_by_role("button", name="Plans 3 and 6:").click()
+        assert (page.input_value("#left"), page.input_value("#right")) == ("2", "5")
 
 
 @needs_browser
@@ -324,12 +383,11 @@ def test_nothing_jumps_while_it_loads(browser: Browser, report):
 @needs_browser
 def test_names_are_shown_as_text_and_never_run(browser: Browser, nasty, tmp_path):
     with opened(browser, nasty.report(tmp_path / "nasty.html").as_uri()) as page:
-        page.locator("#plan-1").get_by_role("button", name="Compare").click()
         page.click("#play")
         expect(page.locator("#left-map li").nth(2)).to_be_visible()
         assert page.evaluate("window.hit") is None
         assert page.locator("img").count() == 0
-        assert page.inner_text("h1") == f"3 good ways: {nasty.mdp.name}"
+        assert page.inner_text("h1") == f"3 ways: {nasty.mdp.name}"
         assert page.title() == f"3 ways: {nasty.mdp.name}"
         words = page.inner_text("#plans")
         assert NASTY in words
@@ -350,6 +408,7 @@ def test_two_hundred_plans_stay_responsive(browser: Browser, tmp_path):
             page.mouse.wheel(0, 2500)
             page.wait_for_timeout(20)
         page.locator("#plan-200").get_by_role("button", name="Compare").click()
+        page.locator("#plan-199").get_by_role("button", name="Compare with plan 200").click()
         assert page.input_value("#left") == "199"
         page.locator("#measures thead").get_by_role("button", name="reward", exact=True).click()
         page.locator("#heat").hover(position={"x": 40, "y": 90})
@@ -373,4 +432,5 @@ def test_in_a_notebook_it_is_a_frame_that_works(browser: Browser, rooms):
         frame = page.frame_locator("iframe")
         assert frame.locator(".card").count() == 6
         frame.locator("#plan-2").get_by_role("button", name="Compare").click()
+        frame.locator("#plan-4").get_by_role("button", name="Compare").click()
         assert frame.locator("#left-name").inner_text().startswith("Plan 2:")

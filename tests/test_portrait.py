@@ -16,7 +16,7 @@ from manyways.formats.maps import world_from_rows
 from manyways.layout import Grid
 from manyways.occupancy import chain, deterministic, state_occupancy
 from manyways.portrait import measures, measuring, portraits
-from manyways.portrait.hitting import chance_of_reaching, round_to, run_of
+from manyways.portrait.hitting import chance_of_reaching, chance_of_visiting, round_to, run_of
 from manyways.portrait.measuring import survey
 from manyways.portrait.places import (
     Passage,
@@ -28,7 +28,7 @@ from manyways.portrait.places import (
     sectors_of,
     shares_by_sector,
 )
-from manyways.portrait.wording import counted, joined, number, percent, quantity
+from manyways.portrait.wording import counted, distinct, joined, number, percent, plain, quantity, short
 from manyways.worlds.rooms import tiled_rooms
 from problems import gamblers_ruin, jsd, random_accessible_mdp, random_mdp, random_policy, single
 
@@ -141,6 +141,14 @@ def test_chances_and_steps_against_dense_algebra(seed):
     first = absorbed(dense, mdp.start, target | before)[before].sum()
     assert chance_of_reaching(run, there, here) == pytest.approx(first, abs=1e-7)
 
+    either = absorbed(dense, mdp.start, target | before)[before].sum()
+    assert chance_of_visiting(run, round_to(run, here), here, there) == pytest.approx(either, abs=1e-7)
+    mixed = there | (here & (rng.random(len(here)) < 0.5))  # some goals belong to the place as well
+    marked = np.zeros(mdp.n_states, bool)
+    marked[run.states] = mixed
+    either = absorbed(dense, mdp.start, target | before)[marked].sum()
+    assert chance_of_visiting(run, round_to(run, here), here, mixed) == pytest.approx(either, abs=1e-7)
+
     found = round_to(run, here)
     assert (found is None) == (ever < 1 - 1e-7)
     if found is not None:
@@ -225,8 +233,15 @@ def test_measures_against_simulation():
         close(value(plans, "chance of touching door", plan), [mdp.labels["door"][way].any() for way in rounds])
         shares = [part.mean() for part in np.array_split(mdp.labels["wall"][states], 100)]
         close(value(plans, "time in wall", plan), shares)
-        for door, chance in survey(plans).facts[plan].doors.items():
+        facts, rooms = survey(plans).facts[plan], survey(plans).rooms
+        assert facts.doors is not None
+        assert facts.rooms is not None
+        assert rooms is not None
+        for door, chance in facts.doors.items():
             close(chance, [bool((way == door).any()) for way in rounds])
+        for room, chance in facts.rooms.items():
+            ended = [np.append(way, states[ends[0]]) for way in rounds]
+            close(chance, [bool((rooms.of_state[way] == room).any()) for way in ended])
 
 
 def test_large_models_get_the_same_steps_from_the_occupancy(monkeypatch):
@@ -259,7 +274,7 @@ def test_loss_against_an_optimum_of_zero_is_in_reward():
     loss = measures(plans)[1]
     assert loss.unit == "reward"
     assert loss.values == pytest.approx([0.0, 2.0], abs=1e-8)
-    assert "Earns -2 per step where 0 is possible." in portraits(plans)[1].sentences
+    assert "The lower reward of the two, -2 per step where 0 is possible." in portraits(plans)[1].sentences
 
 
 def test_labels_are_judged_by_rewards_not_by_names():
@@ -386,9 +401,9 @@ def test_two_ways_through_rooms():
         "Goes through the north-east room: east, south.",
         "The only plan through the north-east room.",
     )
-    assert "Avoids the south-west room, which the other plan crosses." in east.sentences
-    assert "The shortest: 8 steps to the goal on average." in east.sentences
-    assert "25 % longer than the shortest (10 steps on average against 8)." in south.sentences
+    assert not any("Avoids" in sentence for sentence in east.sentences)  # said by what is its own
+    assert "The shorter of the two: 8 steps to the goal on average." in east.sentences
+    assert "25 % longer than the other plan (10 steps on average against 8)." in south.sentences
 
 
 def test_a_way_through_a_wall_is_called_one():
@@ -397,7 +412,7 @@ def test_a_way_through_a_wall_is_called_one():
     assert portrait.sentences[0] == (
         "Goes through the south-west room: south, east, once through a wall instead of a door."
     )
-    assert "Touches 'wall' in 100 % of its rounds." in portrait.sentences
+    assert "Touches 'wall' on every way to the goal." in portrait.sentences
 
 
 def test_slips_make_a_route_usual():
@@ -425,20 +440,20 @@ def test_a_corridor_with_two_ways():
     assert (north.title, south.title) == ("Along the north edge", "Along the south edge")
     # Eight cells between start and goal, six of them along the edge.
     assert "Spends 75 % of its way along the north edge; the other plan is never there." in north.sentences
-    assert "Takes 9 steps to the goal on average, as the other plan does." in south.sentences
+    assert "Spends none of its way along the north edge, where the other plan spends 75 %." in south.sentences
 
 
 def test_a_shop_without_a_map():
     mdp = repair_shop()
     careful, careless = portraits(plan_set(mdp, [going(mdp, ("worn", "repair")), going(mdp, ("worn", "run"))]))
     assert "Takes 'repair' in 'worn', where the other plan takes 'run'." in careful.sentences
-    assert "The best reward of the set, and no plan can earn more." in careful.sentences
-    assert "Never enters 'down', as the only plan." in careful.sentences
+    assert "The higher reward of the two, and no plan can earn more." in careful.sentences
+    assert "The only plan that never enters 'down'." in careful.sentences
     share = 1 / (5 + 10 / 3 + 1)
     assert f"Spends {percent(share)} of its time in 'down', more than the other plan." in careless.sentences
     lost = value(plan_set(mdp, [going(mdp, ("worn", "run"))]), "below optimum")
     assert lost is not None
-    assert f"Costs {percent(lost)} of the optimal reward." in careless.sentences
+    assert f"The lower reward of the two, {percent(lost)} below the optimum." in careless.sentences
 
 
 def test_the_only_plan_of_three():
@@ -504,7 +519,171 @@ def test_other_plans_now_and_then_in_a_room_count():
     assert not any("only plan through the north-east" in s or "east door" in s for s in first.sentences)
     assert "The only plan through the south-west room." in second.sentences
     chances = survey(plan_set(mdp, [both])).facts[0].doors
+    assert chances
     assert sorted(round(chance, 9) for chance in chances.values()) == [0.45, 0.45, 0.55, 0.55]
+
+
+def spread_rooms(correct: float = 1.0) -> mw.MDP:
+    """The rooms, with a start anywhere in the goal's room or, now and then, at the usual place."""
+    mdp = rooms_world(correct=correct)
+    start = np.zeros(mdp.n_states)
+    start[[4 * 7 + 4, 4 * 7 + 5, 8]] = [0.8, 0.1, 0.1]  # r4c4, r4c5, r1c1
+    return replace(mdp, start=start)
+
+
+def test_one_room_is_said_only_of_what_stays_there():
+    mdp = spread_rooms()
+    policy = going(mdp, ("r4c4", "right"), ("r4c5", "down"), *[(f"r{r}c{c}", a) for r, c, a in
+        ((1, 1, "right"), (1, 2, "down"), (2, 2, "right"), (2, 3, "right"), (2, 4, "right"), (2, 5, "down"), (3, 5, "down"))])  # fmt: skip
+    for chance, said in ((0.0, "Stays"), (0.1, "Usually stays"), (0.7, "Its likeliest way stays")):
+        start = np.zeros(mdp.n_states)
+        start[[4 * 7 + 4, 4 * 7 + 5, 8]] = [1 - chance, 0.0, chance]
+        if chance > 0.5:  # two starts in other rooms, each less likely than the one at hand
+            start[[8, 9, 4 * 7 + 4]] = [0.35, 0.25, 0.4]
+        (portrait,) = portraits(plan_set(replace(mdp, start=start), [policy]))
+        assert portrait.sentences[0] == f"{said} in one room from the start to the goal."
+        assert (portrait.title == "Within one room") == (chance < 0.5)
+
+
+def test_rooms_of_large_models_are_those_of_the_likeliest_way(monkeypatch):
+    monkeypatch.setattr("manyways.portrait.measuring.VISITED", 0)
+    mdp = rooms_world()
+    east, south = portraits(plan_set(mdp, [along(mdp, EAST), along(mdp, SOUTH)]))
+    assert east.sentences[1] == "The only plan whose likeliest way goes through the north-east room."
+    assert not any("Avoids" in sentence for sentence in east.sentences + south.sentences)
+
+
+def test_most_of_three_avoid_a_room():
+    mdp = rooms_world()
+    east = along(mdp, EAST)
+    _, _, south = portraits(plan_set(mdp, [east, along(mdp, "drrrrddd"), along(mdp, SOUTH)]))
+    assert "Avoids the north-east room, which all the others cross." in south.sentences
+    half = 0.45 * east + 0.55 * along(mdp, "ddddrrrr")
+    _, _, south = portraits(plan_set(mdp, [half, half, along(mdp, SOUTH)]))
+    assert not any("Avoids" in sentence or "only plan" in sentence for sentence in south.sentences)
+
+
+def commute() -> mw.MDP:
+    rows = [("home", "bus", "work", 1, -3), ("home", "bike", "work", 0.9, -1), ("home", "bike", "home", 0.1, -5)]
+    return mw.MDP.from_transitions([*rows, ("work", "go home", "home", 1, 10)])
+
+
+def test_an_action_of_its_own_is_the_title():
+    mdp = commute()
+    plans = plan_set(mdp, [going(mdp, ("home", "bike")), going(mdp, ("home", "bus"))])
+    assert [portrait.title for portrait in portraits(plans)] == ["Bike", "Bus"]
+
+
+def test_never_means_never():
+    """A plan that takes the bus once in a while is not one that never does, nor is the other the only one."""
+    mdp = commute()
+    bike, bus = going(mdp, ("home", "bike")), going(mdp, ("home", "bus"))
+    rarely = 0.996 * bike + 0.004 * bus
+    first, second, third = portraits(plan_set(mdp, [rarely, bus, rarely]))
+    said = " ".join(first.sentences + second.sentences + third.sentences)
+    assert "Hardly ever takes 'bus'" in " ".join(first.sentences)
+    assert not re.search("(Never|only plan to) take[s ]* ?'bus'", said)
+    _, both = portraits(plan_set(mdp, [rarely, bus]))
+    assert not any("in 'home', where" in sentence for sentence in both.sentences)
+
+
+def test_discounted_steps_are_called_so():
+    mdp = commute()
+    plans = plan_set(mdp, [going(mdp, ("home", "bike")), going(mdp, ("home", "bus"))], mw.Discounted(0.9))
+    said = [s for portrait in portraits(plans) for s in portrait.sentences]
+    assert any(s.startswith("Never takes 'bike'; ") and s.endswith("discounted steps.") for s in said)
+    assert not any(re.search("(its|their) steps", s) for s in said)
+
+
+def test_titles_use_the_words_of_the_sentences():
+    plans = mw.plan("nine-rooms:7", 6, 8.0, time_limit_s=60)
+    found = portraits(plans)
+    rewards, steps = plans.rewards, [value(plans, "steps to goal", plan) for plan in range(plans.k)]
+    for plan, portrait in enumerate(found):
+        _, _, words = portrait.title.partition(" — ")
+        if words.startswith("further"):
+            assert any(words in sentence for sentence in portrait.sentences)
+        if words == "shortest":
+            assert steps[plan] == min(steps)
+        said = " ".join(portrait.sentences)
+        assert ("reward" in said) == (rewards[plan] in (rewards.min(), rewards.max())) or len(portrait.sentences) == 2
+
+
+NASTY = [
+    "{x}",
+    "{}",
+    "a{",
+    "a{0.__class__}",
+    "{{ 7 }}",
+    "Neverland",
+    "Never",
+    "%s",
+    "\u202eabc",
+    "a\nb",
+    "",
+    " ",
+]
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_any_name_can_be_told(name):
+    shown = short(name)
+    rows = [("good", name, name, 1.0, 1.0), ("good", "go", "bad", 0.9, 2.0), ("good", "go", name, 0.1, 2.0)]
+    rows += [("bad", "go", "good", 1.0, -3.0), (name, "go", "good", 1.0, 0.5), (name, name, "bad", 1.0, 0.0)]
+    for labels in ({name: ["bad"]}, {name: [name], "goal": ["good"]}, {"goal": ["bad"], name: ["good"]}):
+        mdp = mw.MDP.from_transitions(rows, labels=labels)
+        for k in (1, 2, 3):
+            rng = np.random.default_rng(k)
+            mixed = random_policy(rng, mdp)
+            policies = [going(mdp, ("good", name)), going(mdp, ("good", "go")), mixed][:k]
+            for criterion in (mw.Average(), mw.Discounted(0.9)):
+                plans = plan_set(mdp, policies, criterion)
+                said = [s for p in portraits(plans) for s in (p.title, *p.sentences)]
+                said += [text for row in measures(plans) for text in (row.name, row.meaning)]
+                assert any(shown in text for text in said)
+                for text in said:
+                    assert text.encode()
+                    assert not set(text) & set("\u202e\n")
+                    assert "Hardly everland" not in text
+
+
+def test_short_names_are_one_harmless_line():
+    assert short("\u202eab\u2066c\u200f\u061c") == "abc"
+    assert short("a\nb\tc\x00d\u2028e") == "a b c d e"
+    assert short("x\ud800") == "x?"
+    assert (plain("word"), plain("two words"), plain("two\nwords"), plain("")) == (
+        "word",
+        "'two words'",
+        "'two words'",
+        "''",
+    )
+
+
+def test_labels_that_look_the_same_keep_apart():
+    long = "x" * 60
+    labels = {long + "1": [0], long + "2": [1], "hot pan": [2], "goal": [3]}
+    mdp = mw.MDP.from_transitions([(s, "go", (s + 1) % 4, 1.0, 1.0) for s in range(4)], labels=labels)
+    plans = plan_set(mdp, [np.ones(4)])
+    found = names(plans)
+    assert len(set(found)) == len(found)
+    assert {"time in 'hot pan'", "chance of touching 'hot pan'"} <= set(found)
+    assert {f"time in {short(long)}", f"time in {short(long)} (2)"} <= set(found)
+    assert distinct(["a", "b", "c"], lambda _: "z") == {"a": "z", "b": "z (2)", "c": "z (3)"}
+    assert len(portraits(plans)[0].sentences) >= 2
+
+
+def test_an_optimum_of_rounding_is_zero():
+    mdp = mw.MDP.from_transitions(
+        [("a", "idle", "a", 1.0, 0.0), ("a", "pay", "a", 1.0, -0.003), ("a", "lots", "a", 1.0, -1.0)]
+    )
+    policies = [np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])]
+    plans = replace(plan_set(mdp, policies), optimal_reward=5.6e-17, rewards=np.array([-1e-13, -0.003]))
+    loss = measures(plans)[1]
+    assert (loss.unit, loss.values) == ("reward", pytest.approx([0.0, 0.003]))
+    first, second = portraits(plans)
+    assert "The higher reward of the two, and no plan can earn more." in first.sentences
+    assert "The lower reward of the two, -0.003 per step where 0 is possible." in second.sentences
+    assert "%" not in second.sentences[1]
 
 
 def test_long_routes_are_shortened():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import re
 import signal
 import socket
 import sqlite3
@@ -14,11 +16,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 import uvicorn
@@ -29,11 +32,12 @@ from manyways.cli.serving import file_name
 from manyways.errors import OutputError, SettingError
 from manyways.planset import from_bytes
 from manyways.policy import FORMATS
+from manyways.web import guard, serving
 from manyways.web import store as storing
 from manyways.web.app import make_app
-from manyways.web.events import Refused
+from manyways.web.events import Refused, checked_text
 from manyways.web.planner import Found, Request
-from manyways.web.serving import serve
+from manyways.web.serving import listen, serve
 from manyways.web.store import Choices, choices_path
 from manyways.web.worker import Worker
 
@@ -136,9 +140,8 @@ def keys(made) -> list[str]:
 @contextmanager
 def served(path: Path, **options: Any) -> Iterator[Client]:
     """The application in a thread of this process."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(make_app(path, **options), log_level="error", lifespan="on", ws="none")
-    server = uvicorn.Server(config)
+    listener = listen("127.0.0.1", 0)
+    server = uvicorn.Server(serving.configured(make_app(path, **options)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
@@ -236,8 +239,9 @@ def test_what_is_unknown_is_refused(choices):
         choices.mark("c", "star", "Ada", True)
     with pytest.raises(Refused, match="no note 7"):
         choices.mark("a", "remove-note", "Ada", 7)
-    with pytest.raises(Refused, match="no set 2"):
-        choices.show(2)
+    with pytest.raises(Refused, match="no set 2") as refused:
+        choices.state(2)
+    assert refused.value.status == 404
     assert choices.state().last_event == 1  # the first set was shown, nothing else
 
 
@@ -276,6 +280,57 @@ def test_taken_up_again(choices):
     with pytest.raises(OutputError, match=r"another model.*move it away"):
         again.begin("other", b"first", ["a", "b"], "first")
     again.close()
+
+
+def test_each_looks_at_the_set_of_their_choice(choices):
+    choices.add_set("second", b"second", ["c", "d", "c"])
+    choices.add_set("third", b"third", ["d", "c"])
+    assert choices.state().chosen is None
+    choices.mark("c", "choose", "Ada", True)
+    first = choices.state(1)
+    assert (first.shown.number, choices.state().shown.number) == (1, 3)
+    assert list(first.marks) == ["a", "b", "c"]  # its own, and those that anything was said of
+    assert first.chosen == choices.state().chosen == {"set": 3, "plan": 2, "name": ""}
+    choices.mark("c", "name", "Ada", "left")
+    choices.add_set("fourth", b"fourth", ["e"])
+    assert choices.state().chosen == {"set": 3, "plan": 2, "name": "left"}
+    choices.mark("c", "choose", "Ada", False)
+    assert choices.state().chosen is None
+
+
+@pytest.mark.parametrize(("kind", "value"), [("star", True), ("name", "left"), ("note", "good")])
+def test_sets_of_which_something_was_said_stay(choices, kind, value):
+    choices.add_set("said of", b"said of", ["c"])
+    choices.mark("c", kind, "Ada", value)
+    for i in range(storing.MOST_SETS + 5):
+        choices.add_set("", b"%d" % i, ["d"])
+    last = storing.MOST_SETS + 7
+    numbers = [kept.number for kept in choices.state().sets]
+    assert numbers == [1, 2, *range(last - storing.MOST_SETS + 1, last + 1)]
+    if kind == "note":  # and taken back, the set makes room like others
+        choices.mark("c", "remove-note", "Ada", choices.state().marks["c"]["notes"][0]["id"])
+        choices.add_set("", b"one more", ["d"])
+        assert 2 not in [kept.number for kept in choices.state().sets]
+
+
+def test_even_sets_of_which_something_was_said_have_an_end(choices, monkeypatch):
+    monkeypatch.setattr(storing, "MOST_SETS", 2)
+    monkeypatch.setattr(storing, "MOST_SETS_IN_ALL", 5)
+    choices.add_set("", b"chosen", ["c"])
+    choices.mark("c", "choose", "Ada", True)
+    choices.add_set("", b"starred", ["d"])
+    choices.mark("d", "star", "Ada", True)
+    for i in range(6):
+        choices.add_set("", b"%d" % i, ["d"])
+    assert [kept.number for kept in choices.state().sets] == [1, 2, 7, 8, 9]
+    assert choices.state().marks["d"]["star"]
+
+
+def test_text_is_read_in_the_direction_it_has():
+    turned = "a\u202egnp.\u2066b\u2069\u202a \u202b\u202c\u202d\u2067\u2068"
+    for what in ("author", "name", "note"):
+        assert checked_text(what, turned, 80, lines=what == "note") == "agnp.b"
+    assert checked_text("name", "\u05d0\u05d1 \u0627", 80) == "\u05d0\u05d1 \u0627"
 
 
 def test_old_sets_make_room(choices):
@@ -386,6 +441,19 @@ def test_a_job_reports_and_ends(bench, made):
     assert made.key(0) not in bench.found[-1].keys
 
 
+def test_a_plan_that_is_there_twice_is_kept_twice_and_not_avoided(bench, made):
+    best = made.policies[:1]
+    twice = mw.plan(made.mdp, k=3, tradeoff=8.0, keep=np.concatenate((best, best)))
+    assert [twice.key(i) for i in range(3)].count(made.key(0)) == 2
+    one = next(i for i in range(3) if twice.key(i) == made.key(0))
+    bench.worker.start(request(twice, keep=(one,), k=2))
+    assert bench.end()["ok"]
+    found = from_bytes(bench.found[-1].archive, "found")
+    assert made.key(0) in bench.found[-1].keys
+    assert len(found.avoided) == 1  # the third plan, and not the other copy of the kept one
+    assert (found.avoided != best).any()
+
+
 def test_what_cannot_be_planned_is_said_in_a_sentence(bench, made):
     bench.worker.start(request(made, keep=(0, 1, 2), k=3))
     ended = bench.end()
@@ -403,7 +471,7 @@ def test_one_job_at_a_time_and_it_can_be_cancelled(bench, made):
     bench.at_work()
     before = bench.worker.process_id
     assert bench.worker.cancel()
-    assert bench.end()["message"] == "cancelled"
+    assert bench.end()["message"] == "Stopped: nothing was changed."
     assert not bench.worker.cancel()
     bench.worker.start(request(made))
     assert bench.end()["ok"]
@@ -449,13 +517,47 @@ def test_the_page(client, keys):
     assert "through the &lt;cellar&gt;" in page
 
 
+def test_old_links_lead_to_a_sentence(client):
+    for number, words in (("2", "there is no set 2"), ("<b>", "found &#x27;&lt;b&gt;"), ("-1", "expected a number")):
+        answer = client.get(f"/?set={number}")
+        assert answer.status == 404
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        assert words in answer.body.decode()
+        assert HEADERS.items() <= answer.headers.items()
+
+
+def test_a_page_is_made_once_and_few_are_remembered(plans_path, keys, made, monkeypatch):
+    rendered: list[int] = []
+
+    def render(_: mw.PlanSet, live: Any) -> str:
+        rendered.append(live.number)
+        return f"{live.number}, {live.chosen}"
+
+    monkeypatch.setattr("manyways.web.desk.render", render)
+    with served(plans_path) as client, closing(Choices(choices_path(plans_path))) as other:
+        for _ in range(4):
+            other.add_set("", made.to_bytes(), keys)
+        for number in (1, 2, 3, 4, 1, 2, 3, 4):
+            assert client.get(f"/?set={number}").body.decode() == f"{number}, None"
+        assert client.get("/").body == client.get("/?set=5").body == b"5, None"
+        assert rendered == [1, 2, 3, 4, 5]
+        assert client.get("/?set=1").status == 200  # it had made room
+        client.mark(keys[0], "choose", True)
+        assert client.get("/").body.decode() == "5, {'set': 5, 'plan': 1, 'name': ''}"
+        assert rendered == [1, 2, 3, 4, 5, 1, 5]
+
+
 def test_state_and_marks(client, keys):
     state = client.state()
+    assert state.keys() == {"server", "set", "last_event", "job", "finished", "marks", "chosen"}
+    assert re.fullmatch("[0-9a-f]{16}", state["server"])
+    assert client.state()["server"] == state["server"]
+    assert state["chosen"] is None
     assert state["set"] == 1
     assert state["job"] is None
     assert state["finished"] is None
     assert list(state["marks"]) == keys
-    assert "marks" not in client.get(f"/state?since={state['last_event']}").json
+    assert not {"marks", "chosen"} & client.get(f"/state?since={state['last_event']}").json.keys()
     answer = client.mark(keys[0], "note", " so\r\nlong\n", author=" Ada  L. ")
     assert answer.status == 200
     assert answer.json["last_event"] == state["last_event"] + 1
@@ -465,6 +567,17 @@ def test_state_and_marks(client, keys):
     assert client.get(f"/state?since={state['last_event']}").json["marks"] == answer.json["marks"]
     assert client.mark(keys[0], "remove-note", note["id"]).json["marks"][keys[0]]["notes"] == []
     assert client.mark(keys[0], "remove-note", note["id"]).status == 404
+    client.mark(keys[2], "name", "left")
+    chosen = client.mark(keys[2], "choose", True).json["chosen"]
+    assert client.state()["chosen"] == chosen == {"set": 1, "plan": 3, "name": "left"}
+
+
+def test_another_server_has_another_name(plans_path):
+    names = set()
+    for _ in range(2):
+        with served(plans_path) as client:
+            names.add(client.state()["server"])
+    assert len(names) == 2
 
 
 def test_replacing_plans_keeps_the_kept_one_with_all_that_was_said(client, keys):
@@ -473,6 +586,7 @@ def test_replacing_plans_keeps_the_kept_one_with_all_that_was_said(client, keys)
     asked = {"k": 4, "tradeoff": 8, "seed": 5, "keep": [keys[1]], "set": 1}
     started = client.post("/plan", asked)
     assert started.status == 202
+    assert started.json == {"job": 1, "server": client.state()["server"]}
     ended = client.finished(started.json["job"])
     assert (ended["ok"], ended["set"]) == (True, 2)
     state = client.state()
@@ -481,11 +595,35 @@ def test_replacing_plans_keeps_the_kept_one_with_all_that_was_said(client, keys)
     assert state["marks"][keys[1]]["name"] == "the long way"
     assert [note["text"] for note in state["marks"][keys[1]]["notes"]] == ["quiet"]
     assert not {keys[0], keys[2]} & set(state["marks"])
-    stale = client.post("/plan", asked)
-    assert (stale.status, stale.json) == (409, {"error": "another set is shown by now: look at it first"})
-    assert keys[1] in client.get("/").body.decode()
-    assert client.post("/show", {"set": 1}).json["set"] == 1
-    assert list(client.state()["marks"]) == keys
+    assert client.get("/").body == client.get("/?set=2").body
+    before = client.get("/?set=1").body.decode()
+    assert all(key in before for key in keys)
+    assert keys[0] not in client.get("/").body.decode()
+    older = client.post("/plan", asked | {"k": 2, "keep": [keys[0]]})  # from a set that is not the newest
+    assert older.status == 202
+    assert client.finished(older.json["job"])["set"] == 3
+    assert keys[0] in client.state()["marks"]
+    assert client.post("/plan", asked | {"set": 9}).status == 404
+
+
+def test_a_plan_that_is_there_twice_counts_twice(made, tmp_path):
+    twice = mw.plan(made.mdp, k=3, tradeoff=8.0, keep=np.concatenate((made.policies[:1], made.policies[:1])))
+    with served(twice.save(tmp_path / "twice.mw")) as client:
+        asked = {"tradeoff": 8, "seed": 0, "keep": [made.key(0)], "set": 1}
+        refused = client.post("/plan", asked | {"k": 2})
+        assert refused.json == {"error": "you keep 2 plans, so ask for at least 3, or keep fewer"}
+        started = client.post("/plan", asked | {"k": 4})
+        assert client.finished(started.json["job"])["ok"]
+        found = from_bytes(client.get("/sets/2/plans.mw").body, "found")
+        assert [found.key(i) for i in range(4)].count(made.key(0)) == 2
+        assert len(found.kept) == 2
+
+
+def test_no_more_can_be_kept_than_there_can_be(plans_path, made):
+    with served(plans_path) as client, closing(Choices(choices_path(plans_path))) as other:
+        other.add_set("", made.to_bytes(), ["a"] * 50)
+        refused = client.post("/plan", {"k": 50, "tradeoff": 8, "keep": ["a"], "set": 2})
+        assert refused.json == {"error": "you keep 50 plans, and there can be 50 at most: keep fewer"}
 
 
 def test_downloads(client, made, keys, tmp_path):
@@ -504,14 +642,17 @@ def test_downloads(client, made, keys, tmp_path):
 def test_planning_is_refused_politely(client, keys):
     good = {"k": 3, "tradeoff": 8, "seed": 0, "keep": [], "set": 1}
     for change, words in (
-        ({"k": 51}, "k must be a whole number from 1 to 50"),
-        ({"k": "3"}, "k must be"),
-        ({"k": True}, "k must be"),
-        ({"k": 2, "keep": keys[:2]}, "k must be a whole number from 3 to 50"),
-        ({"tradeoff": -1}, "the tradeoff must be a finite number from 0 on"),
-        ({"tradeoff": 10**400}, "the tradeoff must be"),
-        ({"tradeoff": None}, "the tradeoff must be"),
-        ({"seed": 2**32}, "seed must be"),
+        ({"k": 51}, "Plans must be a whole number from 1 to 50"),
+        ({"k": "3"}, "Plans must be"),
+        ({"k": True}, "Plans must be"),
+        ({"k": 2, "keep": keys[:2]}, "you keep 2 plans, so ask for at least 3, or keep fewer"),
+        ({"k": 1, "keep": keys[:1]}, "you keep 1 plan, so ask for at least 2, or keep fewer"),
+        ({"set": None}, "'set' must be the number of a set"),
+        ({"set": True}, "'set' must be"),
+        ({"tradeoff": -1}, "the worth of diversity (tradeoff) must be a finite number from 0 on"),
+        ({"tradeoff": 10**400}, "(tradeoff) must be"),
+        ({"tradeoff": None}, "(tradeoff) must be"),
+        ({"seed": 2**32}, "Seed must be"),
         ({"keep": "all"}, "'keep' must be a list"),
         ({"keep": ["0" * 16]}, "there is no plan '0000000000000000' in set 1"),
     ):
@@ -523,7 +664,7 @@ def test_planning_is_refused_politely(client, keys):
     assert client.post("/plan", good).status == 409
     assert client.state()["job"]["id"] == 1
     assert client.post("/cancel").json == {"cancelled": True}
-    assert client.finished(1) == {"id": 1, "ok": False, "message": "cancelled", "set": None}
+    assert client.finished(1) == {"id": 1, "ok": False, "message": "Stopped: nothing was changed.", "set": None}
     assert client.state()["set"] == 1
 
 
@@ -577,7 +718,7 @@ def test_marks_are_checked(patient, keys, change, status, words):
         ("DELETE", "/sets/1/plans.mw", 405),
         ("OPTIONS", "/mark", 405),
         ("POST", "/nowhere", 404),
-        ("POST", "/show", 400),
+        ("POST", "/show", 404),
     ],
 )
 def test_odd_addresses_and_methods(patient, method, path, status):
@@ -674,6 +815,66 @@ def test_damaged_plans_and_foreign_choices_are_refused_at_the_start(plans_path, 
     mw.plan("four-rooms:1", k=2, tradeoff=1.0).save(plans_path)
     with pytest.raises(OutputError, match="another model"):
         make_app(plans_path)
+
+
+def half_asked(client: Client, start: bytes) -> bytes:
+    """What is answered to one who begins to ask and does not go on, until the connection is closed."""
+    with socket.create_connection(("127.0.0.1", client.port), PATIENCE_S) as line:
+        line.sendall(start)
+        answer = b""
+        while chunk := line.recv(4096):
+            answer += chunk
+        return answer
+
+
+HALF_POST = b"POST /cancel HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+
+
+def test_half_requests_come_to_an_end(client, monkeypatch):
+    monkeypatch.setattr(guard, "BODY_S", 0.2)
+    monkeypatch.setattr(serving, "ASKING_S", 0.5)
+    answer = half_asked(client, HALF_POST)
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"the body did not come within 0.2 seconds" in answer
+    assert half_asked(client, b"") == b""
+    assert half_asked(client, b"GET /state HTTP/1.1\r\nHost: loc") == b""
+    whole = b"GET /state HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    assert half_asked(client, whole + b"GET /state HTT").count(b"HTTP/1.1 200 ") == 1
+    line = client.line()  # one who asks now and then is served on
+    for _ in range(6):
+        assert client.get("/state", line=line).status == 200
+        connection = line.sock
+        time.sleep(0.2)
+    assert line.sock is connection
+    line.close()
+
+
+def test_there_is_an_end_of_connections(plans_path, monkeypatch):
+    monkeypatch.setattr(serving, "MOST_CONNECTIONS", 5)
+    monkeypatch.setattr(serving, "ASKING_S", 1.0)
+    with served(plans_path) as client:
+        waiting = [socket.create_connection(("127.0.0.1", client.port)) for _ in range(5)]
+        wait_for(lambda: client.get("/state").status == 503)
+        wait_for(lambda: client.get("/state").status == 200)  # they asked for nothing, and were let go
+        for line in waiting:
+            line.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such names")
+def test_names_that_are_no_text(made, tmp_path):
+    nameless = os.fsdecode(b"pl\xe4ne.mw")
+    with served(made.save(tmp_path / nameless)) as client:
+        assert client.get("/").status == 200
+        with closing(Choices(choices_path(tmp_path / nameless))) as other:
+            assert other.state().shown.label.startswith("pl\ufffdne.mw: 3 plans")
+        assert client.get("/sets/1/plans.mw").headers["content-disposition"] == 'attachment; filename="pl-ne-set1.mw"'
+        started = client.post("/plan", {"k": 2, "tradeoff": 1, "seed": 0, "set": 1})
+        assert client.finished(started.json["job"])["ok"]
+        assert client.get("/").status == 200
+        choices_path(tmp_path / nameless).unlink()
+        answer = client.mark(made.key(0), "star", True)
+        assert answer.status == 400
+        assert "pl?ne.choices.sqlite was moved" in answer.json["error"]
 
 
 # ---- the server as a program ------------------------------------------------------------------
@@ -786,16 +987,22 @@ def _load(client: Client, paths: list[str], keys: list[str], threads: int, each:
     return latencies, wrong
 
 
-def test_where_it_cannot_listen(plans_path):
+def test_where_it_cannot_listen():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OutputError, match=f"port {port} of 127.0.0.1 is taken; choose another with --port"):
-            serve(plans_path, port=port)
+            listen("127.0.0.1", port)
     with pytest.raises(SettingError, match="0 to 65535"):
-        serve(plans_path, port=70_000)
+        listen("127.0.0.1", 70_000)
     with pytest.raises(OutputError, match="see --host"):
-        serve(plans_path, host="no.such.host.invalid", port=0)
-    assert not choices_path(plans_path).exists()
+        listen("no.such.host.invalid", 0)
+
+
+def test_a_port_is_free_again_when_the_plans_cannot_be_served(tmp_path):
+    listener = listen("127.0.0.1", 0)
+    with pytest.raises(mw.PlanFileError, match="there is no file"):
+        serve(tmp_path / "none.mw", listener, "127.0.0.1")
+    assert listener.fileno() == -1
 
 
 # ---- the command ------------------------------------------------------------------------------
@@ -820,6 +1027,7 @@ def command(tmp_path, monkeypatch, capsys):
     """Runs `manyways serve` in this process up to where it would listen: where that would be, or what was said."""
     asked: list[Any] = []
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("manyways.web.serving.listen", lambda host, port: nullcontext((host, port)))
     monkeypatch.setattr("manyways.web.serving.serve", lambda *given: asked.append(given))
 
     def run(*arguments: str) -> tuple[list[Any], str, str]:
@@ -836,13 +1044,17 @@ def command(tmp_path, monkeypatch, capsys):
 def test_the_command_plans_first_and_serves_what_is_there(command, plans_path, tmp_path):
     own = Path("four-rooms-0.mw")
     asked, out, _ = command(SMALL, "--k", "2", "--discount", "0.9", "--port", "0")
-    assert asked == [(own, "127.0.0.1", 0, False)]
+    assert asked == [(own, ("127.0.0.1", 0), "127.0.0.1", False)]
     assert "2 plans written to four-rooms-0.mw" in out
     assert (mw.load(own).k, mw.load(own).criterion) == (2, mw.Discounted(0.9))
     asked, out, _ = command(SMALL, "--host", "::1", "--open")
-    assert asked == [(own, "::1", 8321, True)]
-    assert "holds plans for this model already and is served as it is" in out
-    assert command(str(plans_path))[0] == [(plans_path, "127.0.0.1", 8321, False)]
+    assert asked == [(own, ("::1", 8321), "::1", True)]
+    assert out == "manyways: four-rooms-0.mw holds plans for this model already and is served as it is\n"
+    asked, out, _ = command(SMALL, "--k", "3", "--seed", "0", "--out", str(own))
+    assert asked
+    assert "--k, --seed were ignored; to plan anew, remove four-rooms-0.mw, choose another file with --out" in out
+    assert mw.load(own).k == 2
+    assert command(str(plans_path))[0] == [(plans_path, ("127.0.0.1", 8321), "127.0.0.1", False)]
     (tmp_path / "other.txt").write_text("S..\n..G\n")
     for arguments, words in (
         (("other.txt", "--out", str(own)), "another model; choose another file with --out"),
@@ -859,3 +1071,35 @@ def test_the_command_says_when_there_is_no_file(tmp_path):
     command = [sys.executable, "-c", COMMAND, "serve", "none.mw"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", "manyways: there is no file none.mw\n")
+
+
+def test_a_taken_port_is_found_out_before_planning(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-c", COMMAND, "serve", SMALL, "--port", port]
+        ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == f"manyways: port {port} of 127.0.0.1 is taken; choose another with --port, or 0 for any\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such names")
+def test_the_command_takes_files_whose_names_are_no_text(tmp_path):
+    out = tmp_path / os.fsdecode(b"pl\xe4ne.mw")
+    command = [sys.executable, "-c", COMMAND, "serve", SMALL, "--k", "2", "--port", "0", "--out", str(out)]
+    environment = os.environ | {"PYTHONUTF8": "1", "PYTHONIOENCODING": "utf-8:strict"}
+    for words in ("2 plans written to", "holds plans for this model already"):
+        with subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8"
+        ) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            said = process.stdout.readline()
+            assert words in said, process.stderr.read()
+            assert "pl\ufffdne.mw" in said
+            while "look at http" not in said:
+                said = process.stdout.readline()
+                assert said, process.stderr.read()
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE_S) == 0
+            assert process.stderr.read() == ""

@@ -258,7 +258,11 @@ def _read_each(sources: list[Any], best: bool = False) -> list[Row]:
         answers = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(3)]
         choices, transitions, *figures = zip(*(map(float, answer.split()) for answer in answers), strict=True)
         seconds, kilobytes, solving = map(min, figures)
-        row = {"file": Path(source.partition("?")[0]).name, "choices": int(choices[0]), "transitions": int(transitions[0])}
+        row = {
+            "file": Path(source.partition("?")[0]).name,
+            "choices": int(choices[0]),
+            "transitions": int(transitions[0]),
+        }
         row |= {"s": seconds, "memory on top, MiB": kilobytes / 1024}
         if rows:
             for what, name in (("choices", "choices"), ("s", "time"), ("memory on top, MiB", "memory")):

@@ -25,6 +25,8 @@ from manyways.occupancy import state_occupancy
 BLUES = LinearSegmentedColormap.from_list("occupancy", ["#ffffff", "#9ecae1", "#3182bd", "#08306b"])
 WALL, START, GOAL = "black", "#d62728", "#7b2cbf"
 BARS_SHOWN = 12
+SPECKS_FROM = 60
+"""With more cells along a side than this, a start or goal of one cell is marked by a larger dot."""
 PICTURE_FORMATS = {".png", ".svg", ".pdf"}
 
 
@@ -48,7 +50,7 @@ def occupancy_maps(mdp: MDP, occupancies: Floats, titles: Sequence[str], heading
         panel.set_visible(False)
     if mdp.layout is not None:
         marks = [
-            Patch(color=WALL, label="wall"),
+            Patch(color=WALL, label="wall or hole"),
             Patch(color=START, label="start"),
             Patch(color=GOAL, label="goal"),
             Patch(color="#3182bd", label="time spent"),
@@ -81,18 +83,26 @@ def world_map(panel: Axes, mdp: MDP, by_state: Floats) -> None:
     picture = BLUES(PowerNorm(0.5, vmin=0.0, vmax=max(time.max(), 1e-12))(time))[..., :3]
     picture[layout.blocked] = to_rgb(WALL)
     for label, colour in (("start", START), ("goal", GOAL)):
-        if label in mdp.labels:
-            rows, columns = np.divmod(layout.cells[mdp.labels[label]], layout.shape[1])
-            picture[rows, columns] = to_rgb(colour)
-    picture.reshape(-1, 3)[layout.goals] = to_rgb(GOAL)
-    panel.imshow(picture, interpolation="nearest")
+        cells = layout.cells[mdp.labels[label]] if label in mdp.labels else np.empty(0, np.int64)
+        cells = np.append(cells, layout.goals) if label == "goal" else cells
+        picture.reshape(-1, 3)[cells] = to_rgb(colour)
+        if max(layout.shape) > SPECKS_FROM:
+            rows, columns = np.divmod(cells, layout.shape[1])
+            panel.scatter(columns, rows, s=40, color=colour, edgecolors="white", linewidths=1, zorder=2)
+    panel.imshow(picture)  # by default it is smoothed only where it has more cells than pixels: thin walls stay
     panel.set_xticks([])
     panel.set_yticks([])
 
 
 def _bars(panel: Axes, mdp: MDP, by_state: Floats) -> None:
     top = np.argsort(-by_state, kind="stable")[:BARS_SHOWN][::-1]
+    top = top[by_state[top] > 0]
     panel.barh(range(len(top)), by_state[top], color="#3182bd")
-    panel.set_yticks(range(len(top)), [mdp.state_name(int(s))[:24] for s in top], parse_math=False)
+    panel.set_yticks(range(len(top)), [_shortened(mdp.state_name(int(s))) for s in top], parse_math=False)
     panel.set_xlabel("share of time")
     panel.tick_params(labelsize=8)
+
+
+def _shortened(name: str) -> str:
+    """Names of states are often alike at their beginning: what is left out is the middle."""
+    return name if len(name) <= 32 else f"{name[:15]}…{name[-16:]}"

@@ -155,16 +155,22 @@ class PlanSet:
         save_picture(occupancy_maps(self.mdp, self.occupancies, titles, heading), Path(path))
         return Path(path)
 
-    def report(self, path: str | PathLike[str], sweep: Sweep | None = None) -> Path:
+    def report(
+        self,
+        path: str | PathLike[str],
+        sweep: Sweep | None = None,
+        plans_file: str | PathLike[str] | None = None,
+    ) -> Path:
         """Write the page on which to compare the plans: one .html file, for any browser; returns where.
 
         Args:
             path: of the page.
             sweep: of the same model, whose curve the page shows beside this set.
+            plans_file: where the plans are saved, for the commands that the page tells.
         """
         from manyways.report import write_report
 
-        write_report(self, Path(path), sweep)
+        write_report(self, Path(path), sweep, None if plans_file is None else Path(plans_file))
         return Path(path)
 
     def _repr_html_(self) -> str:

@@ -23,14 +23,14 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: half the time, and no brackets taken for markup
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Many good ways through a Markov decision process: k plans, all near-optimal, really different.",
-    epilog="Try: manyways plan nine-rooms:7 --k 6 --tradeoff 8 --picture plans.png",
+    epilog="Try: manyways serve nine-rooms:7 --k 6 --tradeoff 8 --open",
 )
 
 Source = Annotated[
     str,
     typer.Argument(
         help="A world (nine-rooms:7), gym:ID, or a file: map (.txt .json .map .yaml), model (.npz .drn .tra .prism .jani "
-        ".rddl). Settings follow a question mark: four-rooms:0?correct_transition=0.8, robot.prism?const=N=3&reward=steps, "
+        ".rddl). Settings follow a question mark: four-rooms:0?correct_transition=0.8, robot.prism?const=N=3,B=6&reward=gain, "
         "maze.map?start=1,2&goal=30,40."
     ),
 ]

@@ -115,7 +115,7 @@ def plan(
             keep=kept,
             avoid=replaced,
         )
-    written = {"plans": plans.save(out) if out else None, **_pictures(plans, picture, report)}
+    written = {"plans": plans.save(out) if out else None, **_pictures(plans, out, picture, report)}
     _answer(plans, written, as_json)
     if not plans.status.converged:
         raise typer.Exit(NOT_CONVERGED)
@@ -138,7 +138,7 @@ def show(
     if sweep is not None and report is None:
         raise SettingError("--sweep is for the report: give --report as well")
     plans = load(plans_file)
-    _answer(plans, _pictures(plans, picture, report, sweep), as_json)
+    _answer(plans, _pictures(plans, plans_file, picture, report, sweep), as_json)
 
 
 @app.command(epilog="Example: manyways verify plans.mw")
@@ -200,7 +200,7 @@ def bench(
 
 
 def _pictures(
-    plans: PlanSet, picture: Path | None, report: Path | None, sweep: Path | None = None
+    plans: PlanSet, file: Path | None, picture: Path | None, report: Path | None, sweep: Path | None = None
 ) -> dict[str, Path | None]:
     curve = None
     if sweep is not None:
@@ -209,7 +209,7 @@ def _pictures(
         curve = load_sweep(sweep, plans.mdp)
     return {
         "picture": plans.draw(picture) if picture else None,
-        "report": plans.report(report, curve) if report else None,
+        "report": plans.report(report, curve, file) if report else None,
     }
 
 
@@ -293,6 +293,7 @@ def _plans_table(plans: PlanSet) -> Table:
         table.add_column(column, justify="right")
     for i, reward in enumerate(plans.rewards):
         loss = plans.optimal_reward - reward
+        loss = loss if abs(loss) > 1e-9 * max(abs(plans.optimal_reward), 1.0) else 0.0
         share = f" ({100 * loss / plans.optimal_reward:.1f} %)" if plans.optimal_reward > 0 else ""
         others = [plans.distances[i, j] for j in range(plans.k) if j != i]
         nearest = f"{min(others):.3f} (plan {_nearest(plans, i) + 1})" if others else "-"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Annotated
@@ -42,22 +43,23 @@ def serve(
     """Serve a page on which to look at plans, plan again, keep, name, star, note and choose."""
     from manyways.errors import SettingError
 
-    path = Path(plans_or_source)
-    if path.suffix == ".mw":
-        options = {"--k": k, "--tradeoff": tradeoff, "--seed": seed, "--discount": discount, "--out": out}
-        given = [name for name, value in options.items() if value is not None]
-        if given:
-            raise SettingError(
-                f"{', '.join(given)} is for planning a source, and {path} holds plans already: leave it out and plan "
-                "again on the page"
-            )
-    else:
-        path = out or Path(file_name(plans_or_source))
-        _plan_first(plans_or_source, path, 4 if k is None else k, tradeoff, seed or 0, discount)
+    path, is_source = Path(plans_or_source), Path(plans_or_source).suffix != ".mw"
+    settings = {"--k": k, "--tradeoff": tradeoff, "--seed": seed, "--discount": discount}
+    given = [name for name, value in (settings | {"--out": out}).items() if value is not None]
+    if given and not is_source:
+        raise SettingError(
+            f"{', '.join(given)} is for planning a source, and {path} holds plans already: leave it out and plan "
+            "again on the page"
+        )
 
-    from manyways.web.serving import serve as listen
+    from manyways.web import serving
 
-    listen(path, host, port, open_browser)
+    with serving.listen(host, port) as listener:  # first: to plan may take long, and a port may be taken
+        if is_source:
+            path = out or Path(file_name(plans_or_source))
+            if not _is_planned(plans_or_source, path, [name for name in given if name != "--out"]):
+                _plan_first(plans_or_source, path, 4 if k is None else k, tradeoff, seed or 0, discount)
+        serving.serve(path, listener, host, open_browser)
 
 
 def file_name(source: str) -> str:
@@ -67,22 +69,41 @@ def file_name(source: str) -> str:
     return (re.sub(r"[^\w.-]+", "-", stem).strip("-.") or "plans") + ".mw"
 
 
-def _plan_first(source: str, path: Path, k: int, tradeoff: float | None, seed: int, discount: float | None) -> None:
+def _is_planned(source: str, path: Path, given: list[str]) -> bool:
+    """Whether the file holds plans for the source already; if so, says which of the options do not count."""
     from manyways.errors import OutputError
+    from manyways.formats import read
+    from manyways.planset import load
+
+    if not path.exists():
+        return False
+    plans = load(path)
+    if plans.mdp.digest != read(source, absorbing=plans.criterion.discount < 1).digest:
+        raise OutputError(f"{path} holds plans for another model; choose another file with --out")
+    shown = _printable(path)
+    print(f"manyways: {shown} holds plans for this model already and is served as it is")
+    if given:
+        print(
+            f"manyways: {', '.join(given)} {'was' if len(given) == 1 else 'were'} ignored; to plan anew, remove "
+            f"{shown}, choose another file with --out, or plan again on the page"
+        )
+    return True
+
+
+def _plan_first(source: str, path: Path, k: int, tradeoff: float | None, seed: int, discount: float | None) -> None:
     from manyways.formats import read
     from manyways.formats.archive import check_writable
     from manyways.planning import plan
-    from manyways.planset import load
     from manyways.polytope import Average, Discounted
 
     check_writable(path)
     mdp = read(source, absorbing=discount is not None)
-    if path.exists():
-        if load(path).mdp.digest != mdp.digest:
-            raise OutputError(f"{path} holds plans for another model; choose another file with --out")
-        print(f"manyways: {path} holds plans for this model already and is served as it is")
-        return
     criterion = Average() if discount is None else Discounted(discount)
     with progress_bar(quiet=False) as progress:
         plans = plan(mdp, k, tradeoff, seed=seed, criterion=criterion, progress=progress)
-    print(f"manyways: {plans.k} plans written to {plans.save(path)} ({plans.status})")
+    print(f"manyways: {plans.k} plans written to {_printable(plans.save(path))} ({plans.status})")
+
+
+def _printable(path: Path) -> str:
+    """A path as text that any terminal takes: any bytes can be a file's name."""
+    return os.fsencode(path).decode(errors="replace")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyways.arrays import Bools, Floats
+from manyways.planset import PlanSet
 from manyways.portrait.places import compass_direction
 from manyways.portrait.scene import SEEN, Feature, Remark, Scene, action_shares, state_features, words_for
 from manyways.portrait.wording import VISIBLE, percent, quoted
@@ -39,15 +40,13 @@ def time_spent(scene: Scene, plan: int) -> Iterator[Remark]:
     actions = [feature for feature in scene.features if feature.kind == "action"]
     main = max(actions, key=lambda feature: feature.values[plan])
     # Of next to no weight: for plans of which there is nothing else to say.
-    yield Remark(
-        "how:main", 1e-3, f"{main.does.format(percent(float(main.values[plan])))}, more than any other action."
-    )
+    yield Remark("how:main", 1e-3, f"{main.does(percent(float(main.values[plan])))}, more than any other action.")
 
 
 def _compared(scene: Scene, plan: int, feature: Feature, scale: float) -> Iterator[Remark]:
     own, k, group = float(feature.values[plan]), scene.plans.k, GROUP[feature.kind]
     if k == 1:
-        yield Remark(group, 0.8 * scale * own * feature.part, f"{feature.does.format(percent(own))}.")
+        yield Remark(group, 0.8 * scale * own * feature.part, f"{feature.does(percent(own))}.")
         return
     low, high = feature.values.min(), feature.values.max()
     mean = (float(feature.values.sum()) - own) / (k - 1)
@@ -63,21 +62,26 @@ def _compared(scene: Scene, plan: int, feature: Feature, scale: float) -> Iterat
         yield Remark(
             f"{group}:{feature.place or 'more'}",
             weight,
-            f"{feature.does.format(percent(own))}; {scene.others} {average}.",
+            f"{feature.does(percent(own))}; {scene.others} {average}.",
         )
     elif own >= HARDLY or mean < VISIBLE:
-        less = feature.does.format(f"only {percent(own)}")
+        less = feature.does(f"only {percent(own)}")
         yield Remark(f"{group}:{feature.place or 'less'}", 0.5 * weight, f"{less}; {scene.others} {average}.")
     else:
-        never = feature.never if own <= 1e-9 else feature.never.replace("Never", "Hardly ever")
+        never = feature.never if own <= 1e-9 else feature.hardly
         never += " in the long run" if scene.settles[plan] and own <= 1e-9 else ""
-        plural = k > 2
-        if group == "how":
-            there = " there" if feature.kind == "habit" else ""
-            mark = f"; {scene.others} {'take' if plural else 'takes'} it in {percent(mean)} of {'their' if plural else 'its'} steps{there}"
-        else:
-            mark = f", where {scene.others} {'spend' if plural else 'spends'} {percent(mean)}"
-        yield Remark(f"{group}:{feature.place or 'less'}", weight, f"{never}{mark}{' on average' if plural else ''}.")
+        yield Remark(f"{group}:{feature.place or 'less'}", weight, f"{never}{_unlike(scene, feature, mean)}.")
+
+
+def _unlike(scene: Scene, feature: Feature, mean: float) -> str:
+    """How much of it the others do, after saying that a plan does not."""
+    plural = scene.plans.k > 2
+    average = " on average" if plural else ""
+    if GROUP[feature.kind] == "where":
+        return f", where {scene.others} {'spend' if plural else 'spends'} {percent(mean)}{average}"
+    steps = f"{'their' if plural else 'its'} {words_for(scene.plans, 'steps')}"
+    there = " there" if feature.kind == "habit" else ""
+    return f"; {scene.others} {'take' if plural else 'takes'} it in {percent(mean)} of {steps}{there}{average}"
 
 
 def _never(group: str, k: int) -> str:
@@ -87,35 +91,58 @@ def _never(group: str, k: int) -> str:
 
 
 def decisions(scene: Scene, plan: int) -> Iterator[Remark]:
-    """How often the plan acts as no other plan does, and where above all."""
-    mdp, actions = scene.plans.mdp, scene.actions
-    if scene.plans.k < 2 or actions is None:
+    """How often the plan acts as no other plan ever does there, and where above all."""
+    mdp, plans, choices = scene.plans.mdp, scene.plans, scene.choices
+    if plans.k < 2 or choices is None:
         return
-    others = np.delete(actions, plan, axis=0)
-    alone = (actions[plan] >= 0) & (others != actions[plan]).all(axis=0)
-    alone &= (others >= 0).any(axis=0) & (others != -2).all(axis=0)
+    own, others = choices[plan], np.delete(choices, plan, axis=0)
+    also = np.delete(plans.policies, plan, axis=0)[:, np.maximum(own, 0)] > 1e-9
+    alone = (own >= 0) & (others != -1).any(axis=0) & ~(also & (others != -1)).any(axis=0)
     time = np.where(alone, scene.survey.by_state[plan], 0.0)
     state, total = int(np.argmax(time)), float(time.sum())
     if total < VISIBLE:
         return
-    action, where = quoted(mdp.action_names[actions[plan, state]]), quoted(mdp.state_name(state))
+    action, where = quoted(mdp.action_name(int(own[state]))), quoted(mdp.state_name(state))
     if time[state] < total / 2:
-        text = f"Acts as {scene.no_other} does in {percent(total)} of its {words_for(scene.plans, 'steps')}, most often by {action} in {where}."
-    elif scene.plans.k == 2:
-        text = f"Takes {action} in {where}, where the other plan takes {quoted(mdp.action_names[others[0, state]])}."
+        often = f"{percent(total)} of its {words_for(plans, 'steps')}"
+        text = f"Acts in {often} as {scene.no_other} does, most often by taking {action} in {where}."
+    elif plans.k == 2:
+        other = int(others[0, state])
+        does = f"takes {quoted(mdp.action_name(other))}" if _always(plans, 1 - plan, other) else "never does"
+        takes = "Takes" if _always(plans, plan, int(own[state])) else "Nearly always takes"
+        text = f"{takes} {action} in {where}, where the other plan {does}."
     else:
-        text = f"The only plan to take {action} in {where}, where it spends {percent(time[state])} of its {words_for(scene.plans, 'time')}."
+        text = f"The only plan to take {action} in {where}, where it spends {percent(time[state])} of its {words_for(plans, 'time')}."
     yield Remark("how:decision", 1.5 * total, text)
+
+
+def _always(plans: PlanSet, plan: int, choice: int) -> bool:
+    return choice >= 0 and bool(plans.policies[plan, choice] > 1 - 1e-6)
 
 
 @dataclass(frozen=True)
 class Parting:
-    """Where a plan differs mainly from another one, and how if that can be said: in place, or in action."""
+    """Where a plan differs mainly from another one, and how if that can be said: in place, or in the actions that the
+    one and the other take more often."""
 
     other: int
     where: str
     side: str | None
-    acting: str | None
+    actions: tuple[str, str] | None
+
+    @property
+    def how(self) -> str | None:
+        """In a few words, for a title."""
+        if self.side:
+            return f"further {self.side} {self.where}"
+        return f"more {self.actions[0]} {self.where}" if self.actions else None
+
+    def acting(self, k: int) -> str | None:
+        """In a sentence on one of `k` plans."""
+        if self.actions is None:
+            return None
+        who = "the other plan" if k == 2 else f"plan {self.other + 1}"
+        return f"it takes {self.actions[0]} more often and {who} {self.actions[1]}"
 
 
 def parting(scene: Scene, plan: int, among: Sequence[int]) -> Parting | None:
@@ -127,7 +154,7 @@ def parting(scene: Scene, plan: int, among: Sequence[int]) -> Parting | None:
     if where is None:
         return None
     mask = scene.regions[where]
-    shift = displacement(scene, plan, [other], where)
+    shift = _displacement(scene, plan, other, where)
     return Parting(
         other,
         where,
@@ -141,7 +168,7 @@ def nearest(scene: Scene, plan: int) -> Iterator[Remark]:
     found = parting(scene, plan, [other for other in range(scene.plans.k) if other != plan])
     if found is None or scene.twins[plan]:
         return
-    how = f"it keeps further {found.side}" if found.side else found.acting
+    how = f"it keeps further {found.side}" if found.side else found.acting(scene.plans.k)
     if how:
         lead = f"Most like plan {found.other + 1}; they differ" if scene.plans.k > 2 else "Differs from the other plan"
         yield Remark(f"how:{found.where}", 0.3, f"{lead} mainly {found.where}, where {how}.")
@@ -172,17 +199,17 @@ def _entropy(p: Floats, middle: Floats) -> Floats:
     return np.where(p > 0, p * np.log(np.maximum(p, 1e-300) / middle), 0.0)
 
 
-def displacement(scene: Scene, plan: int, others: list[int], where: str) -> tuple[float, float] | None:
-    """(rows, columns) from the mean place of other plans in a region to that of one; None if near, or rarely there."""
+def _displacement(scene: Scene, plan: int, other: int, where: str) -> tuple[float, float] | None:
+    """(rows, columns) from the mean place of another plan in a region to that of one; None if near, or rarely there."""
     centre = scene.centres.get(where)
-    if centre is None or centre[[plan, *others], 0].min() < SEEN:
+    if centre is None or centre[[plan, other], 0].min() < SEEN:
         return None
-    down, right = centre[plan, 1:] - centre[others, 1:].mean(axis=0)
+    down, right = centre[plan, 1:] - centre[other, 1:]
     return (float(down), float(right)) if max(abs(down), abs(right)) >= MOVED else None
 
 
-def _acting(scene: Scene, plan: int, other: int, mask: Bools) -> str | None:
-    """Which actions the one takes more often in a region, and which the other."""
+def _acting(scene: Scene, plan: int, other: int, mask: Bools) -> tuple[str, str] | None:
+    """Which action the one takes more often in a region, and which the other."""
     shares = action_shares(scene.plans, mask, [plan, other])
     time = shares.sum(axis=1)
     if time.min() < SEEN:
@@ -192,5 +219,4 @@ def _acting(scene: Scene, plan: int, other: int, mask: Bools) -> str | None:
     if min(more[up], -more[down]) < VISIBLE:
         return None
     names = scene.plans.mdp.action_names
-    who = "the other plan" if scene.plans.k == 2 else f"plan {other + 1}"
-    return f"it takes {quoted(names[up])} more often and {who} {quoted(names[down])}"
+    return quoted(names[up]), quoted(names[down])

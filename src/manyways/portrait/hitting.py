@@ -17,6 +17,9 @@ from manyways.arrays import Bools, Floats, Ints, Sparse
 from manyways.mdp import MDP
 from manyways.structure import reachable
 
+SOLVED_AT_ONCE = 64
+"""For more states than these, new factors cost less than a solution for each."""
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -104,6 +107,29 @@ class Round:
             again = self.factors.solve(unit)[place[known], np.arange(known.size)]
             found[known] = self.visits[place[known]] / again
         return np.clip(found, 0.0, 1.0)
+
+    def chance(self, states: Ints) -> float:
+        """The chance that a round meets any of (D,) positions among the run's states, none of them a goal.
+
+        Visits to them are the first one's place, times the visits that follow from there.
+        """
+        place = np.searchsorted(self.inside, states)
+        unit = np.zeros((len(self.inside), len(place)))
+        unit[place, np.arange(len(place))] = 1.0
+        return float(np.linalg.solve(self.factors.solve(unit)[place].T, self.visits[place]).sum())
+
+
+def chance_of_visiting(run: Run, whole: Round | None, goal: Bools, target: Bools) -> float | None:
+    """The chance that the way to the (R,) `goal` meets the (R,) `target`, of which the goal may be a part."""
+    if not target.any():
+        return 0.0
+    if whole is not None and (target[goal].all() or run.start[~target].sum() <= 0):
+        return 1.0
+    if whole is not None and not target[goal].any() and np.count_nonzero(target) <= SOLVED_AT_ONCE:
+        found = whole.chance(np.flatnonzero(target))
+        if -1e-6 < found < 1 + 1e-6:
+            return min(max(found, 0.0), 1.0)
+    return chance_of_reaching(run, target, goal & ~target, surely_ends=whole is not None)
 
 
 def round_to(run: Run, goal: Bools) -> Round | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -12,16 +13,18 @@ from manyways.arrays import Bools, Floats
 from manyways.mdp import MDP
 from manyways.occupancy import chain, state_occupancy
 from manyways.planset import PlanSet
-from manyways.portrait.hitting import Run, chance_of_reaching, round_to, run_of
-from manyways.portrait.places import likely_path
+from manyways.portrait.hitting import Round, Run, chance_of_reaching, chance_of_visiting, round_to, run_of
+from manyways.portrait.places import Rooms, likely_path, rooms_of
+from manyways.portrait.wording import distinct, plain, quoted
 from manyways.structure import reachable
 
 FACTORISED = 50_000
 """Plans that reach more states get only what the occupancy says: factors of such chains fill the memory."""
 
 LABELS_AT_MOST = 12
-DOORS_AT_MOST = 200
-NAME_LENGTH = 40
+VISITED = 200_000
+"""Chances to pass each of some places are computed for so many places times states at most."""
+
 STAYS = 0.97
 """A state that keeps a plan for this share of its time is where it stays for good."""
 
@@ -52,9 +55,10 @@ class PlanFacts:
     Attributes:
         reaches: the chance of ever meeting the goal.
         steps: expected steps from the start to the goal.
-        touches: by label, the chance that a round from the start to the goal meets it.
+        touches: by label, the chance that the way from the start to the goal meets it.
         path: the likeliest states from the start to the goal.
-        doors: by state, the chance that a round passes this door.
+        doors: by state, the chance that the way passes this door.
+        rooms: by number, the chance that the way meets this room.
         stays: the state in which it stays for good.
     """
 
@@ -62,28 +66,30 @@ class PlanFacts:
     steps: float | None
     touches: dict[str, float | None]
     path: list[int] | None
-    doors: dict[int, float]
+    doors: dict[int, float] | None
+    rooms: dict[int, float] | None
     stays: int | None
 
 
 @dataclass(frozen=True, eq=False)
 class Survey:
     """(k, S) time of each plan in each state; the labels worth a line, with whether they are good (1) or bad (-1) to be
-    in; the facts of each plan."""
+    in; the rooms of a model with a goal; the facts of each plan."""
 
     by_state: Floats
     labels: dict[str, int]
+    rooms: Rooms | None
     facts: tuple[PlanFacts, ...]
 
 
 def measures(plans: PlanSet) -> list[Measure]:
     """Everything that is measured of these plans, the most important first."""
     rows = [_reward(plans), _loss(plans)]
-    labels = survey(plans).labels
+    names = distinct(survey(plans).labels, plain)
     if has_goal(plans.mdp):
         rows += _goal(plans)
-        rows += [_touching(plans, label) for label in labels if _on_the_way(plans.mdp, label).any()]
-    rows += [_time(plans, label) for label in labels]
+        rows += [_touching(plans, *pair) for pair in names.items() if _on_the_way(plans.mdp, pair[0]).any()]
+    rows += [_time(plans, *pair) for pair in names.items()]
     return [row for row in rows if any(value is not None for value in row.values)]
 
 
@@ -91,9 +97,9 @@ def has_goal(mdp: MDP) -> bool:
     return "goal" in mdp.labels and bool(mdp.labels["goal"].any())
 
 
-def short(name: str) -> str:
-    """A state's, label's or action's name, cut to a length that fits a sentence."""
-    return name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 1] + "…"
+def negligible(plans: PlanSet) -> float:
+    """Rewards of at most this size count as 0."""
+    return 1e-9 * float(np.abs(plans.mdp.reward).max())
 
 
 def _liking(mdp: MDP, label: str) -> int:
@@ -119,8 +125,9 @@ def survey(plans: PlanSet) -> Survey:
     if plans not in _surveyed:
         by_state = state_occupancy(plans.mdp, plans.occupancies)
         labels = _telling_labels(plans.mdp, by_state)
-        facts = tuple(_facts(plans, plan, by_state[plan], labels) for plan in range(plans.k))
-        _surveyed[plans] = Survey(by_state, {label: _liking(plans.mdp, label) for label in labels}, facts)
+        rooms = rooms_of(plans.mdp) if has_goal(plans.mdp) else None
+        facts = tuple(_facts(plans, plan, by_state[plan], labels, rooms) for plan in range(plans.k))
+        _surveyed[plans] = Survey(by_state, {label: _liking(plans.mdp, label) for label in labels}, rooms, facts)
     return _surveyed[plans]
 
 
@@ -135,30 +142,57 @@ def _telling_labels(mdp: MDP, by_state: Floats) -> tuple[str, ...]:
     return tuple(label for label in spread if label in kept)
 
 
-def _facts(plans: PlanSet, plan: int, time: Floats, labels: tuple[str, ...]) -> PlanFacts:
+def _facts(plans: PlanSet, plan: int, time: Floats, labels: tuple[str, ...], rooms: Rooms | None) -> PlanFacts:
     """The facts of a plan that spends (S,) `time` in each state."""
     mdp, step = plans.mdp, chain(plans.mdp, plans.policies[plan])
     stays = int(np.argmax(time))
     if time[stays] < STAYS or step[stays, stays] < 1 - 1e-9:
         stays = None
     if not has_goal(mdp):
-        return PlanFacts(None, None, {}, None, {}, stays)
+        return PlanFacts(None, None, {}, None, None, None, stays)
     path = likely_path(mdp, step)
     run = run_of(mdp, step, mdp.labels["goal"])
     if len(run.states) > FACTORISED:
-        return PlanFacts(*_goal_by_occupancy(plans, run, float(time[mdp.labels["goal"]].sum())), {}, path, {}, stays)
+        reaches, steps = _goal_by_occupancy(plans, run, float(time[mdp.labels["goal"]].sum()))
+        return PlanFacts(reaches, steps, {}, path, None, None, stays)
     goal = mdp.labels["goal"][run.states]
     whole = round_to(run, goal)
     touches: dict[str, float | None] = {}
     for label in labels:
         target = _on_the_way(mdp, label)[run.states]
-        touches[label] = chance_of_reaching(run, target, goal, surely_ends=whole is not None) if target.any() else 0.0
-    doors: dict[int, float] = {}
-    if whole is not None and "door" in mdp.labels and np.count_nonzero(mdp.labels["door"]) <= DOORS_AT_MOST:
-        at = np.flatnonzero(mdp.labels["door"][run.states])
-        doors = dict(zip(run.states[at].tolist(), whole.chances(at).tolist(), strict=True))
+        touches[label] = chance_of_visiting(run, whole, goal, target)
+    doors, visited = (None, None) if rooms is None else _passing(mdp, run, goal, whole, rooms)
     reaches = 1.0 if whole is not None else chance_of_reaching(run, goal)
-    return PlanFacts(reaches, None if whole is None else whole.steps, touches, path, doors, stays)
+    return PlanFacts(reaches, None if whole is None else whole.steps, touches, path, doors, visited, stays)
+
+
+def _passing(
+    mdp: MDP, run: Run, goal: Bools, whole: Round | None, rooms: Rooms
+) -> tuple[dict[int, float] | None, dict[int, float] | None]:
+    """The chances to pass each door and each room on the way to the goal; None where there are too many."""
+    of_state, at = rooms.of_state[run.states], np.flatnonzero(mdp.labels["door"][run.states])
+    doors: list[float | None] = [None]
+    if len(at) * len(of_state) <= VISITED:
+        alone = np.arange(len(of_state)) == at[:, None]
+        doors = (
+            [chance_of_visiting(run, whole, goal, door) for door in alone] if whole is None else [*whole.chances(at)]
+        )
+    numbers, visited = range(1, len(rooms.names) + 1), [None]
+    if len(numbers) * len(of_state) <= VISITED:
+        visited = [_visiting(run, whole, goal, of_state == room) for room in numbers]
+    return _known(run.states[at].tolist(), doors), _known(numbers, visited)
+
+
+def _visiting(run: Run, whole: Round | None, goal: Bools, room: Bools) -> float | None:
+    """The chance to meet a room; where visits are so few that it is below a thousandth, their number instead."""
+    if whole is not None and not room[goal].any() and (visits := whole.visits[room[whole.inside]].sum()) < 1e-3:
+        return float(visits)
+    return chance_of_visiting(run, whole, goal, room)
+
+
+def _known(keys: Iterable[int], values: Sequence[float | None]) -> dict[int, float] | None:
+    known = [float(value) for value in values if value is not None]
+    return dict(zip(keys, known, strict=True)) if len(known) == len(values) else None
 
 
 def _on_the_way(mdp: MDP, label: str) -> Bools:
@@ -193,9 +227,8 @@ def _reward(plans: PlanSet) -> Measure:
 
 def _loss(plans: PlanSet) -> Measure:
     lost, best = plans.optimal_reward - plans.rewards, abs(plans.optimal_reward)
-    scale = float(np.abs(plans.mdp.reward).max())
-    lost = np.where(lost < 1e-9 * max(scale, 1e-300), 0.0, lost)
-    if best <= 1e-9 * scale:
+    lost = np.where(lost <= negligible(plans), 0.0, lost)
+    if best <= negligible(plans):
         meaning = "Reward per step that the plan gives up against the best possible plan."
         return Measure("below optimum", tuple(map(float, lost)), "reward", -1, meaning)
     meaning = "Reward that the plan gives up against the best possible plan, as a share of that plan's reward."
@@ -208,27 +241,25 @@ def _goal(plans: PlanSet) -> list[Measure]:
     reaches = tuple(fact.reaches for fact in facts)
     if any(chance is not None and chance < 1 for chance in reaches):
         rows.append(
-            Measure(
-                "chance of reaching goal", reaches, "share", 1, "Chance that a run from the start ever meets the goal."
-            )
+            Measure("chance of reaching goal", reaches, "share", 1, "Chance of ever reaching the goal from the start.")
         )
     meaning = "Mean number of steps from the start to the goal."
     rows.append(Measure("steps to goal", tuple(fact.steps for fact in facts), "steps", -1, meaning))
     return rows
 
 
-def _touching(plans: PlanSet, label: str) -> Measure:
+def _touching(plans: PlanSet, label: str, name: str) -> Measure:
     values = tuple(fact.touches.get(label) for fact in survey(plans).facts)
-    meaning = f"Chance that a run from the start meets '{short(label)}' before its first goal."
-    return Measure(f"chance of touching {short(label)}", values, "share", survey(plans).labels[label], meaning)
+    meaning = f"Chance of meeting {quoted(label)} on the way from the start to the goal."
+    return Measure(f"chance of touching {name}", values, "share", survey(plans).labels[label], meaning)
 
 
-def _time(plans: PlanSet, label: str) -> Measure:
+def _time(plans: PlanSet, label: str, name: str) -> Measure:
     values = time_in(plans, plans.mdp.labels[label])
-    meaning = f"Share of all steps that are spent in '{short(label)}'."
+    meaning = f"Share of all steps that are spent in {quoted(label)}."
     if plans.criterion.discount < 1:
-        meaning = f"Share of time spent in '{short(label)}', in which later steps count less (discount {plans.criterion.discount:g})."
-    return Measure(f"time in {short(label)}", tuple(map(float, values)), "share", survey(plans).labels[label], meaning)
+        meaning = f"Share of time spent in {quoted(label)}, in which later steps count less (discount {plans.criterion.discount:g})."
+    return Measure(f"time in {name}", tuple(map(float, values)), "share", survey(plans).labels[label], meaning)
 
 
 def time_in(plans: PlanSet, states: Bools) -> Floats:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyways.planset import PlanSet
-from manyways.portrait.comparing import SCALE, displacement
-from manyways.portrait.places import Route, compass_direction
-from manyways.portrait.remarks import place_of, remarks
-from manyways.portrait.scene import USUAL, Remark, Scene, scene_of, state_features
-from manyways.portrait.wording import VISIBLE, raised
+from manyways.portrait.comparing import SCALE, parting
+from manyways.portrait.places import Route
+from manyways.portrait.remarks import place_of, remarks, same_doors, straying
+from manyways.portrait.scene import USUAL, Feature, Remark, Scene, scene_of, state_features
+from manyways.portrait.wording import VISIBLE, percent, quantity, raised
 
 SENTENCES = 5
 FEWEST = 2
@@ -21,6 +21,12 @@ LEAST_WEIGHT = 0.05
 
 OF_A_GROUP = 2
 TITLE_LENGTH = 60
+COMPARED = {
+    "shortest": "shorter",
+    "longest": "longer",
+    "highest reward": "higher reward",
+    "lowest reward": "lower reward",
+}
 
 
 @dataclass(frozen=True)
@@ -61,12 +67,12 @@ def _title(scene: Scene, plan: int) -> str:
     if fact.stays is not None:
         return f"Stays {place_of(scene.plans.mdp, fact.stays)}"
     route = scene.routes[plan] if scene.routes else None
-    if route is not None:
+    if route is not None and (route.passages or straying(scene, plan) < USUAL):
         return _turns(route)
     title, excess = _most_typical(scene, plan, [other for other in range(scene.plans.k) if other != plan])
     rewards = scene.plans.rewards
     first = scene.plans.k > 1 and rewards[plan] > np.delete(rewards, plan).max() + 1e-9
-    return "Best reward" if first and excess < VISIBLE else title
+    return "Highest reward" if first and excess < VISIBLE else raised(title)
 
 
 def _turns(route: Route) -> str:
@@ -79,19 +85,32 @@ def _most_typical(scene: Scene, plan: int, others: list[int]) -> tuple[str, floa
     features = [feature for feature in scene.features if scene.sectors is None or feature.kind != "label"]
     if scene.sectors is None:
         features += state_features(scene, plan)
-    best, title = -np.inf, f"Plan {plan + 1}"
+        own_action = _own_action(scene, plan, others)
+        if own_action is not None:
+            return own_action.title, float(own_action.values[plan])
+    best, title = -np.inf, f"plan {plan + 1}"
     for feature in features:
         own = float(feature.values[plan])
         mean = float(feature.values[others].mean()) if others else 0.0
         excess = (own - mean) * feature.part * SCALE[feature.kind]
         if excess > best:
-            best, title = excess, feature.title
-            much = "Mostly" if own > USUAL else "More" if others else "Often"
-            if feature.kind in ("action", "habit"):
-                title = f"{much} {feature.title}"
-            elif feature.kind in ("label", "state"):
-                title = f"{'More time' if much == 'More' else much} in {feature.title}"
+            much = "mostly" if own > USUAL else "more" if others else "often"
+            if feature.kind in ("label", "state"):
+                much = f"{'more time' if much == 'more' else much} in"
+            elif much == "more":
+                much = "more often"
+            best, title = excess, feature.title if feature.kind in ("sector", "edge") else f"{much} {feature.title}"
     return title, best
+
+
+def _own_action(scene: Scene, plan: int, others: list[int]) -> Feature | None:
+    """The action that the plan, and none of the others, takes; the most frequent of them."""
+    own = [
+        feature
+        for feature in scene.features
+        if feature.kind == "action" and feature.values[plan] >= VISIBLE and (feature.values[others] <= 1e-9).all()
+    ]
+    return max(own, key=lambda feature: feature.values[plan], default=None) if others else None
 
 
 def _distinct(scene: Scene, titles: list[str]) -> list[str]:
@@ -114,33 +133,32 @@ def _distinct(scene: Scene, titles: list[str]) -> list[str]:
 
 
 def _qualifier(scene: Scene, group: list[int], plan: int) -> str | None:
-    """What sets a plan apart from those of the same title: what it does more; or on a route, length or cost if it is
-    clearly an extreme, else where it keeps in some room."""
+    """What sets a plan apart from those of the same title: what it does more; or on a route, length or reward if it is
+    an extreme, best one of the whole set; else where it parts from the plan most like it, as the sentences say."""
     rest = [other for other in group if other != plan]
     if not scene.routes or scene.routes[plan] is None:
         words, excess = _most_typical(scene, plan, rest)
-        return words[0].lower() + words[1:] if excess >= VISIBLE else None
-    comparisons = (
-        ("steps to goal", "shorter", "shortest", "longer", "longest"),
-        ("below optimum", "better paid", "best paid", "costlier", "costliest"),
-    )
-    for name, less, least, more, most in comparisons:
-        values = [None if name not in scene.values else scene.values[name][i] for i in (plan, *rest)]
-        known = [value for value in values if value is not None]
-        if len(known) < len(group) or max(known) - min(known) <= VISIBLE / 3 * max(known):
+        return words if excess >= VISIBLE else None
+    of_set = _extreme(scene, plan, [other for other in range(scene.plans.k) if other != plan])
+    if of_set is not None and len(rest) > 1:
+        return of_set
+    found = _extreme(scene, plan, rest)
+    if found is None:
+        place = parting(scene, plan, same_doors(scene, plan) or rest)
+        return None if place is None else place.how
+    return COMPARED[found]
+
+
+def _extreme(scene: Scene, plan: int, others: list[int]) -> str | None:
+    """Whether it is clearly the first or last of some plans in length or reward."""
+    for values, shown, least, most in (
+        (scene.steps, quantity, "shortest", "longest"),
+        (scene.lost, percent, "highest reward", "lowest reward"),
+    ):
+        own, known = values[plan], [value for i in others if (value := values[i]) is not None]
+        if own is None or len(known) < len(others) or shown(own) in map(shown, known):
             continue
-        if known[0] < min(known[1:]):
-            return less if len(group) == 2 else f"the {least} such plan"
-        if known[0] > max(known[1:]):
-            return more if len(group) == 2 else f"the {most} such plan"
-    return _side(scene, rest, plan)
-
-
-def _side(scene: Scene, rest: list[int], plan: int) -> str | None:
-    """The room, or part of the map, in which it keeps furthest from where the rest of its group keeps."""
-    shifts = {name: displacement(scene, plan, rest, name) for name in scene.centres}
-    moved = {name: shift for name, shift in shifts.items() if shift is not None}
-    if not moved:
-        return None
-    name = max(moved, key=lambda name: float(np.hypot(*moved[name])))
-    return f"further {compass_direction(*moved[name])} {name}"
+        low, high = min(own, *known), max(own, *known)
+        if own in (low, high) and high - low > VISIBLE / 3 * high:
+            return least if own == low else most
+    return None

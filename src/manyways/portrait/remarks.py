@@ -12,13 +12,29 @@ import numpy as np
 
 from manyways.mdp import MDP
 from manyways.portrait.comparing import decisions, nearest, parting, time_spent
-from manyways.portrait.measuring import short
 from manyways.portrait.places import Rooms, Route
 from manyways.portrait.scene import BELOW, PERFECT, USUAL, Remark, Scene, words_for
-from manyways.portrait.wording import VISIBLE, counted, joined, number, percent, quantity, quoted, raised
+from manyways.portrait.wording import (
+    VISIBLE,
+    counted,
+    distinct,
+    joined,
+    number,
+    percent,
+    plain,
+    quantity,
+    quoted,
+    raised,
+)
 
 SELDOM = 0.1
-"""A door is a plan's own if the others pass it in a smaller share of their rounds."""
+"""A door or room is a plan's own if the others pass it with less than this chance."""
+
+AVOIDED = 0.02
+STRAYING = 0.01
+LONGER = 0.05
+ON_THE_CARD = 0.03
+"""The weight of what the numbers beside the sentences say as well: it is said only where there is little else."""
 
 
 def remarks(scene: Scene, plan: int) -> list[Remark]:
@@ -32,7 +48,7 @@ def remarks(scene: Scene, plan: int) -> list[Remark]:
         *_risks(scene, plan),
         *time_spent(scene, plan),
         *decisions(scene, plan),
-        *(() if _same_doors(scene, plan) else nearest(scene, plan)),
+        *(() if same_doors(scene, plan) else nearest(scene, plan)),
     ]
     return sorted(found, key=lambda remark: -remark.weight)
 
@@ -42,14 +58,14 @@ def _standing(scene: Scene, plan: int) -> Iterator[Remark]:
     if fact.stays is not None:
         yield Remark("stays", 9.0, f"Stays {place_of(scene.plans.mdp, fact.stays)} for good.")
     if fact.reaches is not None and fact.reaches < 1:
-        text = f"Reaches the goal in only {percent(fact.reaches)} of its runs."
+        text = f"Reaches the goal with a chance of only {percent(fact.reaches)}."
         yield Remark("goal", 8.0, "Never reaches the goal." if fact.reaches <= 1e-9 else text)
 
 
 def place_of(mdp: MDP, state: int) -> str:
     """ "at r3c4" on a map, "in 'worn'" elsewhere."""
     name = mdp.state_name(state)
-    return f"at {short(name)}" if mdp.layout is not None else f"in {quoted(name)}"
+    return f"at {plain(name)}" if mdp.layout is not None else f"in {quoted(name)}"
 
 
 def _twins(scene: Scene, plan: int) -> Iterator[Remark]:
@@ -74,18 +90,42 @@ def _route(scene: Scene, plan: int) -> Iterator[Remark]:
     if scene.rooms is None or route is None:
         return
     yield Remark("route", 6.0, _way(scene, scene.rooms, plan, route))
-    others = [crossed for i, crossed in enumerate(scene.crossed) if i != plan]
-    if not others:
+    if scene.plans.k == 1:
         return
-    own = sorted(room for room in set(route.rooms) if not any(room in rooms for rooms in others))
+    routes = [set() if other is None else set(other.rooms) for other in scene.routes]
+    own, through = _own(plan, sorted(set(route.rooms)), [fact.rooms for fact in scene.survey.facts], routes)
     if own:
-        yield Remark("own", 5.0, f"The only plan through {scene.rooms.listed(own)}.")
+        yield Remark("own", 5.0, f"{through} {scene.rooms.listed(own)}.")
     else:
         yield from _own_door(scene, scene.rooms, plan, route)
-    crossing = {room: sum(room in rooms for rooms in others) for room in set().union(*others) - scene.crossed[plan]}
+    if not own or scene.plans.k > 2:
+        yield from _avoided(scene, scene.rooms, plan)
+
+
+def _own(
+    plan: int, places: list[int], chances: Sequence[dict[int, float] | None], routes: Sequence[set[int]]
+) -> tuple[list[int], str]:
+    """Those of a plan's places that are its own, and how to say so: by all plans' chances to pass a place, or where
+    some are not known by the places on the likeliest ways."""
+    known = [chance for i, chance in enumerate(chances) if i != plan and chance is not None]
+    seldom = [place for place in places if all(chance.get(place, 0.0) < SELDOM for chance in known)]
+    mine = chances[plan]
+    if mine is not None and len(known) == len(chances) - 1:
+        return [place for place in seldom if mine.get(place, 0.0) > USUAL], "The only plan through"
+    others = set().union(*(route for i, route in enumerate(routes) if i != plan))
+    return [place for place in seldom if place not in others], "The only plan whose likeliest way goes through"
+
+
+def _avoided(scene: Scene, rooms: Rooms, plan: int) -> Iterator[Remark]:
+    """The room that most of the others cross, and it does not."""
+    chances = [fact.rooms for fact in scene.survey.facts if fact.rooms is not None]
+    if len(chances) < scene.plans.k:
+        return
+    others = [chance for i, chance in enumerate(chances) if i != plan]
+    crossing = {room: sum(c[room] > USUAL for c in others) for room, own in chances[plan].items() if own < AVOIDED}
     room = max(crossing, key=lambda room: (crossing[room], -room), default=0)
     if room and crossing[room] * 2 > len(others):
-        yield Remark("avoids", 1.6, f"Avoids {scene.rooms.name(room)}, which {_how_many(crossing[room], len(others))}.")
+        yield Remark("avoids", 1.6, f"Avoids {rooms.name(room)}, which {_how_many(crossing[room], len(others))}.")
 
 
 def _how_many(crossing: int, others: int) -> str:
@@ -95,13 +135,17 @@ def _how_many(crossing: int, others: int) -> str:
 
 
 def _way(scene: Scene, rooms: Rooms, plan: int, route: Route) -> str:
-    """The route in a sentence that says how sure it is, by the door that is passed in the fewest rounds."""
-    if not route.passages:
-        return "Stays in one room from the start to the goal."
+    """The route in a sentence that says how sure it is, by the door or room that is passed with the least chance."""
     fact = scene.survey.facts[plan]
-    chances = [fact.doors.get(step.door) for step in route.passages if step.door is not None]
-    least = min((chance for chance in chances if chance is not None), default=0.0)
-    how = "Most likely goes" if least <= USUAL else "Usually goes" if least < 1 - 1e-9 else "Goes"
+    if not route.passages:
+        away = straying(scene, plan)
+        stays = "Stays" if away < STRAYING else "Usually stays" if away < USUAL else "Its likeliest way stays"
+        return f"{stays} in one room from the start to the goal."
+    doors, visited = fact.doors or {}, fact.rooms or {}
+    chances = [doors[step.door] for step in route.passages if step.door is not None and step.door in doors]
+    chances += [visited[room] for room in route.rooms if room in visited]
+    least = min(chances, default=0.0)
+    how = "Its likeliest way goes" if least <= USUAL else "Usually goes" if least < 1 - 1e-9 else "Goes"
     between = list(route.rooms[1:-1])
     through = f"through {rooms.listed(between)}" if between else f"straight to {rooms.name(route.rooms[-1])}"
     walls = sum(step.door is None for step in route.passages)
@@ -110,7 +154,15 @@ def _way(scene: Scene, rooms: Rooms, plan: int, route: Route) -> str:
     return f"{how} {through}: {route.turns}{tail}."
 
 
-def _same_doors(scene: Scene, plan: int) -> list[int]:
+def straying(scene: Scene, plan: int) -> float:
+    """At most this is the chance that a plan leaves the room in which its likeliest way ends."""
+    route, chances = scene.routes[plan], scene.survey.facts[plan].rooms
+    if route is None or not route.rooms or chances is None:
+        return 1.0
+    return sum(chance for room, chance in chances.items() if room != route.rooms[-1])
+
+
+def same_doors(scene: Scene, plan: int) -> list[int]:
     """The plans whose likeliest way passes the same doors."""
     if not scene.routes or scene.routes[plan] is None:
         return []
@@ -122,97 +174,108 @@ def _same_doors(scene: Scene, plan: int) -> list[int]:
 
 
 def _own_door(scene: Scene, rooms: Rooms, plan: int, route: Route) -> Iterator[Remark]:
-    """Doors that no other plan's likeliest way passes; or that its doors are the same as another's."""
-    same = _same_doors(scene, plan)
+    """Doors that no other plan passes; or that its doors are the same as another's."""
+    same = same_doors(scene, plan)
     if same:
         found, but = parting(scene, plan, same), ""
         if found is not None and found.side:
             than = "" if len(same) == 1 else f" than plan {found.other + 1}"
             but = f", but keeps further {found.side} {found.where}{than}"
-        elif found is not None and found.acting:
-            but = f", but {found.where} {found.acting}"
+        elif found is not None and found.actions:
+            but = f", but {found.where} {found.acting(scene.plans.k)}"
         yield Remark("own", 4.5, f"Takes the same doors as {_plans(same)}{but}.")
         return
-    others = [other for other in range(scene.plans.k) if other != plan]
-    passing = [door for i in others for door, chance in scene.survey.facts[i].doors.items() if chance >= SELDOM]
-    taken = {step.door for i in others if (way := scene.routes[i]) is not None for step in way.passages} | set(passing)
-    own = [step for step in route.passages if step.door is not None and step.door not in taken]
+    routes = [
+        {step.door for step in way.passages if step.door is not None} if way is not None else set[int]()
+        for way in scene.routes
+    ]
+    steps = {step.door: step for step in route.passages if step.door is not None}
+    own, through = _own(plan, list(steps), [fact.doors for fact in scene.survey.facts], routes)
     if own:
-        named = joined([f"the {step.direction} door of {rooms.name(step.origin)}" for step in own[:2]])
-        yield Remark("own", 4.5, f"The only plan through {named}.")
+        named = [f"the {steps[door].direction} door of {rooms.name(steps[door].origin)}" for door in own[:2]]
+        yield Remark("own", 4.5, f"{through} {joined(named)}.")
 
 
 # ---- what it costs and earns ------------------------------------------------------------------
 
 
 def _length(scene: Scene, plan: int) -> Iterator[Remark]:
-    steps = scene.values.get("steps to goal", (None,) * scene.plans.k)
-    own, known = steps[plan], [value for value in steps if value is not None]
+    own, known = scene.steps[plan], [value for value in scene.steps if value is not None]
     if own is None:
         return
-    least, most = min(known), max(known)
+    least, most, two = min(known), max(known), len(known) == scene.plans.k == 2
     said = f"{counted(own, 'step')} to the goal on average"
-    if len(known) == 1 or (len(known) < scene.plans.k and quantity(least) == quantity(most)):
-        yield Remark("length", 1.0, f"Takes {said}.")
-    elif quantity(least) == quantity(most):
-        yield Remark("length", 0.2, f"Takes {said}, as {scene.others} {'does' if scene.plans.k == 2 else 'do'}.")
+    if len(known) == 1 or quantity(least) == quantity(most):
+        alike = len(known) == scene.plans.k > 1
+        also = f", as {scene.others} {'does' if two else 'do'}" if alike else ""
+        yield Remark("length", ON_THE_CARD if alike else 1.0, f"Takes {said}{also}.")
     elif quantity(own) == quantity(least):
         alone = sum(quantity(value) == quantity(own) for value in known) == 1
-        yield Remark("length", 3.0, f"{'The shortest' if alone else 'Among the shortest'}: {said}.")
+        lead = "The shorter of the two" if two else "The shortest" if alone else "Among the shortest"
+        yield Remark("length", 3.0, f"{lead}: {said}.")
     else:
-        ratio = own / least if least > 0 else np.inf
-        times = f"{number(ratio)} times as long as" if np.isfinite(ratio) else "longer than"
-        more = f"{percent(ratio - 1)} longer than the shortest" if ratio < 2 else f"{times} the shortest"
-        last = own == most and ratio > 1 + VISIBLE and len(known) > 2
-        lead = f"The longest, {more}" if last else raised(more)
+        ratio, than = own / least if least > 0 else np.inf, "the other plan" if two else "the shortest"
+        more = f"{number(ratio)} times as long as {than}" if np.isfinite(ratio) else f"longer than {than}"
+        more = f"{percent(ratio - 1)} longer than {than}" if ratio < 2 else more
+        last = own == most and ratio > 1 + VISIBLE
+        lead = f"The longest, {more}" if last and not two else raised(more)
         text = f"{lead} ({counted(own, 'step')} on average against {quantity(least)})."
-        yield Remark("length", 2.0 if last else 1.0 + min(ratio - 1, 0.9), text)
+        weight = 2.0 if last else 1.0 + min(ratio - 1, 0.9) if ratio >= 1 + LONGER else ON_THE_CARD
+        yield Remark("length", weight, text)
 
 
 def _reward(scene: Scene, plan: int) -> Iterator[Remark]:
-    """How much of the optimum it gives up. Rewards that look the same when shown count as the same."""
-    plans = scene.plans
-    shown = scene.earnings
-    text, share = shown[plan], scene.values["below optimum"][plan] or 0.0
-    ties, best = shown.count(text), text == shown[int(np.argmax(plans.rewards))]
-    if ties == plans.k > 1:
-        lead = "The same reward as the other plan" if plans.k == 2 else "The same reward as all the others"
-        yield Remark("reward", 0.9, f"{lead}, {text}.")
-    elif best and plans.k > 1:
-        lead = "The best reward of the set" if ties == 1 else "One of the best rewards of the set"
-        yield Remark("reward", 3.5 if ties == 1 else 1.3, f"{lead}, {text}.")
+    """How it stands against the optimum. Rewards that look the same when shown count as the same."""
+    plans, shown = scene.plans, scene.earnings
+    text, two = shown[plan], plans.k == 2
+    ties = shown.count(text)
+    best, worst = (text == shown[int(end)] for end in (np.argmax(plans.rewards), np.argmin(plans.rewards)))
+    if plans.k > 1 and ties == plans.k:
+        same = "The same reward as the other plan" if two else "The same reward as all the others"
+        yield Remark("reward", ON_THE_CARD, f"{same}, {text}.")
+    elif plans.k > 1 and (best or worst):
+        one, all_of = ("higher", "highest") if best else ("lower", "lowest")
+        lead = f"The {one} reward of the two" if two else f"The {all_of} reward of the set"
+        lead = lead if ties == 1 else f"One of the {all_of} rewards of the set"
+        yield Remark("reward", 1.3 if ties > 1 else 3.5 if best else 3.2, f"{lead}, {text}.")
     elif text.endswith(BELOW):
-        last = plans.k > 2 and ties == 1 and plans.rewards[plan] == plans.rewards.min()
-        text = f"Costs {percent(share)} of the optimal reward{', the most of all plans' if last else ''}."
-        yield Remark("reward", 3.2 if last else 1.3 + share, text)
+        yield Remark("reward", 1.0 if plans.k == 1 else ON_THE_CARD, f"Its reward is {text}.")
     else:
         own = f"{number(float(plans.rewards[plan]))} per step, " if text == PERFECT else ""
-        yield Remark("reward", 1.0, f"Earns {own}{text}.")
+        yield Remark("reward", 1.0 if plans.k == 1 else ON_THE_CARD, f"Earns {own}{text}.")
 
 
 def _risks(scene: Scene, plan: int) -> Iterator[Remark]:
-    """Labels that the rewards tell one to keep out of: rounds that touch them, or time spent there."""
+    """Labels that the rewards tell one to keep out of: the chance to touch them, or time spent there."""
+    facts, names = scene.survey.facts, distinct(scene.survey.labels, quoted)
     for label, liking in scene.survey.labels.items():
         if liking >= 0:
             continue
-        touching = [fact.touches.get(label) for fact in scene.survey.facts]
-        rounds = touching[plan] is not None
-        time = scene.survey.by_state[:, scene.plans.mdp.labels[label]].sum(axis=1)
-        values = [v for v in touching if v is not None] if rounds else [float(v) for v in time]
-        own = touching[plan] if rounds else float(time[plan])
-        if own is None:
-            continue
-        said = f"Spends {percent(own)} of its {words_for(scene.plans, 'time')} in {quoted(label)}"
-        if rounds:
-            said = f"Touches {quoted(label)} in {percent(own)} of its rounds"
-        if own <= 1e-9:
-            said = f"Never {'touches' if rounds else 'enters'} {quoted(label)}"
-            said += " in the long run" if not rounds and scene.settles[plan] else ""
-        away = abs(len(values) * own - sum(values)) / max(len(values) - 1, 1)
-        rank = _rank(own, values) if len(values) == scene.plans.k else ""
-        if own <= 1e-9 and rank:
-            rank = ", as the only plan"
-        yield Remark("risk", away + (1.2 if rank else 0.3 if len(values) == 1 else 0.0), f"{said}{rank}.")
+        touching = [fact.touches.get(label) for fact in facts]
+        time = scene.survey.by_state[:, scene.plans.mdp.labels[label]].sum(axis=1).tolist()
+        chance = touching[plan]
+        own, values = (time[plan], time) if chance is None else (chance, touching)
+        known = [value for value in values if value is not None]
+        away = abs(len(known) * own - sum(known)) / max(len(known) - 1, 1)
+        rank = _rank(own, known) if len(known) == scene.plans.k else ""
+        weight = away + (1.2 if rank else 0.3 if len(known) == 1 else 0.0)
+        if own > 1e-9:
+            words = words_for(scene.plans, "time")
+            said = f"Spends {percent(own)} of its {words} in {names[label]}"
+            said = said if chance is None else _touches(own, names[label], facts[plan].reaches)
+            yield Remark("risk", weight, f"{said}{rank}.")
+        else:
+            never = f"never {'enters' if chance is None else 'touches'} {names[label]}"
+            never += " in the long run" if chance is None and scene.settles[plan] else ""
+            yield Remark("risk", weight, f"The only plan that {never}." if rank else f"{raised(never)}.")
+
+
+def _touches(chance: float, name: str, reaches: float | None) -> str:
+    if reaches is None or reaches < 1:
+        return f"Touches {name} with a chance of {percent(chance)}"
+    if percent(chance) == "100 %":
+        return f"Touches {name} on every way to the goal"
+    return f"Touches {name} on {percent(chance)} of its ways to the goal"
 
 
 def _rank(own: float, values: Sequence[float]) -> str:

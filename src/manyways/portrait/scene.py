@@ -10,9 +10,9 @@ import numpy as np
 from manyways.arrays import Bools, Floats, Ints
 from manyways.occupancy import first_best
 from manyways.planset import PlanSet
-from manyways.portrait.measuring import Survey, has_goal, measures, survey
-from manyways.portrait.places import Rooms, Route, Sectors, rooms_of, route_of, sectors_of, shares_by_sector
-from manyways.portrait.wording import number, percent, quoted
+from manyways.portrait.measuring import Survey, measures, negligible, survey
+from manyways.portrait.places import Rooms, Route, Sectors, route_of, sectors_of, shares_by_sector
+from manyways.portrait.wording import distinct, number, percent, plain, quoted, raised
 
 BELOW = "below the optimum"
 PERFECT = "and no plan can earn more"
@@ -20,9 +20,6 @@ USUAL = 0.5
 NEARLY_ALWAYS = 0.95
 SEEN = 0.02
 """How a plan acts in a place is worth a word only if it spends this share of its time there."""
-
-CROSSED = 0.03
-"""A room in which a plan spends this share of its time is crossed by it now and then, if not on its likeliest way."""
 
 HABITS_UP_TO = 50
 """With more actions than this their names say little, and there would be thousands of habits."""
@@ -44,8 +41,8 @@ class Feature:
 
     Attributes:
         kind: "sector", "edge", "label", "action", "habit" or "state".
-        does: what a plan does for a share of time, with {} for that share.
-        never: what a plan does that spends none.
+        before, after: what a plan does for a share of time, in words before and after that share.
+        never, hardly: what a plan does that spends none, or next to none.
         title: of a plan of which it is typical, in a few words.
         values: (k,) the shares.
         part: how much of all time it is about; less than all for what is done in one place.
@@ -53,12 +50,17 @@ class Feature:
     """
 
     kind: str
-    does: str
+    before: str
+    after: str
     never: str
+    hardly: str
     title: str
     values: Floats
     part: float = 1.0
     place: str = ""
+
+    def does(self, share: str) -> str:
+        return f"{self.before} {share} {self.after}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,32 +68,31 @@ class Scene:
     """All that the remarks on a set of plans draw on.
 
     Attributes:
-        values: the measures by name.
+        lost, steps: each plan's measures "below optimum" and "steps to goal".
         earnings: each plan's reward against the optimum, as shown.
         twins: the plans that are nearly the same as each one.
         routes: the rooms along each plan's likeliest way; empty without rooms.
-        crossed: the rooms of that way and all others where a plan spends some time.
         settles: whether a plan leaves its start for ever, so that what it never does in the long run it may do once.
         regions: (S,) masks of the places in which plans can be told apart, by name: rooms, parts of the map, or labels.
         centres: by region of a map (k, 3): each plan's time there, and the mean row and column of that time.
-        actions: (k, S) the action that a plan nearly always takes in a state, -1 where it never comes, -2 where it
+        choices: (k, S) the choice that a plan nearly always takes in a state, -1 where it never comes, -2 where it
             does now this and now that; None where states are cells of a map, whose names say little.
     """
 
     plans: PlanSet
     survey: Survey
-    values: dict[str, tuple[float | None, ...]]
+    lost: tuple[float | None, ...]
+    steps: tuple[float | None, ...]
     earnings: tuple[str, ...]
     twins: tuple[list[int], ...]
     rooms: Rooms | None
     routes: tuple[Route | None, ...]
-    crossed: tuple[set[int], ...]
     settles: tuple[bool, ...]
     sectors: Sectors | None
     regions: dict[str, Bools]
     centres: dict[str, Floats]
     features: tuple[Feature, ...]
-    actions: Ints | None
+    choices: Ints | None
 
     @property
     def others(self) -> str:
@@ -110,11 +111,10 @@ def words_for(plans: PlanSet, word: str) -> str:
 def scene_of(plans: PlanSet) -> Scene:
     """Look at a set of plans once."""
     seen, mdp = survey(plans), plans.mdp
-    rooms = rooms_of(mdp) if has_goal(mdp) else None
+    rooms = seen.rooms
     routes: tuple[Route | None, ...] = ()
     if rooms is not None:
         routes = tuple(None if fact.path is None else route_of(mdp, rooms, fact.path) for fact in seen.facts)
-    crossed = tuple(_crossed(rooms, *pair) for pair in zip(routes, seen.by_state, strict=False))
     settles = tuple((seen.by_state[:, mdp.start > 0].min(axis=1) <= 1e-12).tolist())
     sectors = sectors_of(mdp)
     regions = _regions(plans, rooms, sectors)
@@ -124,13 +124,13 @@ def scene_of(plans: PlanSet) -> Scene:
         *_action_features(plans),
         *(_habit_features(plans, regions) if rooms is None and len(mdp.action_names) <= HABITS_UP_TO else ()),
     )
-    actions = None
+    choices = None
     if mdp.layout is None:
-        actions = np.stack([_main_actions(plans, plan, seen.by_state[plan]) for plan in range(plans.k)])
-    values = {measure.name: measure.values for measure in measures(plans)}
+        choices = np.stack([_main_choices(plans, plan, seen.by_state[plan]) for plan in range(plans.k)])
+    lost, steps = measures(plans)[1].values, tuple(fact.steps for fact in seen.facts)
     return Scene(
-        plans, seen, values, _earnings(plans, values["below optimum"]), _twins(plans),
-        rooms, routes, crossed, settles, sectors, regions, _centres(plans, regions), features, actions,
+        plans, seen, lost, steps, _earnings(plans, lost), _twins(plans),
+        rooms, routes, settles, sectors, regions, _centres(plans, regions), features, choices,
     )  # fmt: skip
 
 
@@ -140,19 +140,13 @@ def state_features(scene: Scene, plan: int) -> Iterator[Feature]:
     mean = (time.sum(axis=0) - time[plan]) / max(scene.plans.k - 1, 1)
     for state in sorted({int(np.argmax(time[plan] - mean)), int(np.argmin(time[plan] - mean))}):
         name = mdp.state_name(state)
-        does, never = (
-            f"Spends {{}} of its {words_for(scene.plans, 'time')} in {quoted(name)}",
-            f"Never visits {quoted(name)}",
-        )
-        yield Feature("state", does, never, _plain(name), time[:, state])
+        yield _visit("state", scene.plans, quoted(name), plain(name), time[:, state])
 
 
-def _crossed(rooms: Rooms | None, route: Route | None, time: Floats) -> set[int]:
-    """Rooms that a plan with (S,) `time` in each state crosses, on its likeliest way or often enough on others."""
-    if rooms is None:
-        return set()
-    shares = np.bincount(rooms.of_state, weights=time)[1:]
-    return set(() if route is None else route.rooms) | {room + 1 for room in np.flatnonzero(shares >= CROSSED).tolist()}
+def _visit(kind: str, plans: PlanSet, name: str, title: str, values: Floats) -> Feature:
+    """Time in a place that is shown as `name`."""
+    after = f"of its {words_for(plans, 'time')} in {name}"
+    return Feature(kind, "Spends", after, f"Never visits {name}", f"Hardly ever visits {name}", title, values)
 
 
 def _twins(plans: PlanSet) -> tuple[list[int], ...]:
@@ -165,23 +159,23 @@ def _twins(plans: PlanSet) -> tuple[list[int], ...]:
 
 def _earnings(plans: PlanSet, below: tuple[float | None, ...]) -> tuple[str, ...]:
     """Each plan's reward against the optimum: a share below it where that makes sense."""
-    best, least = plans.optimal_reward, 1e-9 * float(np.abs(plans.mdp.reward).max())
-    shown = []
+    least, shown = negligible(plans), []
+    best = plans.optimal_reward if abs(plans.optimal_reward) > least else 0.0
     for own, lost in zip(plans.rewards.tolist(), below, strict=True):
-        if own >= best - 1e-6 * max(abs(best), least):
+        if own >= best - max(1e-6 * abs(best), least):
             shown.append(PERFECT)
-        elif lost is not None and lost < 1 and best > least:
+        elif lost is not None and lost < 1 and best > 0:
             shown.append(f"{percent(lost)} {BELOW}")
         else:
             shown.append(f"{number(own)} per step where {number(best)} is possible")
     return tuple(shown)
 
 
-def _main_actions(plans: PlanSet, plan: int, time: Floats) -> Ints:
-    """(S,) see `Scene.actions`, for a plan that spends (S,) `time` in each state."""
+def _main_choices(plans: PlanSet, plan: int, time: Floats) -> Ints:
+    """(S,) see `Scene.choices`, for a plan that spends (S,) `time` in each state."""
     main = first_best(plans.mdp, plans.policies[plan])
-    action = np.where(plans.policies[plan][main] > NEARLY_ALWAYS, plans.mdp.actions[main], -2)
-    return np.where(time > 1e-9, action, -1)
+    choice = np.where(plans.policies[plan][main] > NEARLY_ALWAYS, main, -2)
+    return np.where(time > 1e-9, choice, -1)
 
 
 def _regions(plans: PlanSet, rooms: Rooms | None, sectors: Sectors | None) -> dict[str, Bools]:
@@ -189,7 +183,7 @@ def _regions(plans: PlanSet, rooms: Rooms | None, sectors: Sectors | None) -> di
         return {f"in {rooms.name(room)}": rooms.of_state == room for room in range(1, len(rooms.names) + 1)}
     if sectors is not None:
         return {f"in the {name}": sectors.of_state == i for i, name in enumerate(sectors.names)}
-    return {f"in {quoted(label)}": plans.mdp.labels[label] for label in survey(plans).labels}
+    return {f"in {name}": plans.mdp.labels[label] for label, name in distinct(survey(plans).labels, quoted).items()}
 
 
 def _centres(plans: PlanSet, regions: dict[str, Bools]) -> dict[str, Floats]:
@@ -208,38 +202,36 @@ def _sector_features(plans: PlanSet, sectors: Sectors | None) -> Iterator[Featur
     if sectors is None:
         return
     shares, edges = shares_by_sector(sectors, survey(plans).by_state)
-    whole = words_for(plans, sectors.whole)
+    whole = f"of its {words_for(plans, sectors.whole)}"
     for name, values in zip(sectors.names, shares.T, strict=True):
-        title = "Around the middle" if name == "middle" else f"By the {name}"
-        does, never = f"Spends {{}} of its {whole} in the {name}", f"Stays out of the {name}"
-        yield Feature("sector", does, never, title, values)
+        title = "around the middle" if name == "middle" else f"by the {name}"
+        # Start and goal are no part of the way, but may lie there.
+        never = f"Spends none {whole} in the {name}" if sectors.whole == "way" else f"Stays out of the {name}"
+        yield Feature("sector", "Spends", f"{whole} in the {name}", never, f"Hardly ever in the {name}", title, values)
     for name, values in edges.items():
         if (values > USUAL).any():
-            does, never = f"Spends {{}} of its {whole} along the {name} edge", f"Keeps off the {name} edge"
-            yield Feature("edge", does, never, f"Along the {name} edge", values)
+            along = f"along the {name} edge"
+            never = f"Spends none {whole} {along}" if sectors.whole == "way" else f"Keeps off the {name} edge"
+            yield Feature("edge", "Spends", f"{whole} {along}", never, f"Hardly ever {along}", along, values)
 
 
 def _label_features(plans: PlanSet, rooms: Rooms | None) -> Iterator[Feature]:
     seen = survey(plans)
-    for label in seen.labels:
+    titles = distinct(seen.labels, plain)
+    for label, name in distinct(seen.labels, quoted).items():
         if seen.labels[label] < 0 or (rooms is not None and label == "door"):
             continue  # said as a risk, or as a route
         values = seen.by_state[:, plans.mdp.labels[label]].sum(axis=1)
-        does, never = (
-            f"Spends {{}} of its {words_for(plans, 'time')} in {quoted(label)}",
-            f"Never visits {quoted(label)}",
-        )
-        yield Feature("label", does, never, _plain(label), values)
+        yield _visit("label", plans, name, titles[label], values)
 
 
 def _action_features(plans: PlanSet) -> Iterator[Feature]:
     for name, values in zip(plans.mdp.action_names, action_shares(plans).T, strict=True):
         if values.any():
-            does, never = (
-                f"Takes {quoted(name)} in {{}} of its {words_for(plans, 'steps')}",
-                f"Never takes {quoted(name)}",
+            takes, after = f"takes {quoted(name)}", f"of its {words_for(plans, 'steps')}"
+            yield Feature(
+                "action", f"{raised(takes)} in", after, f"Never {takes}", f"Hardly ever {takes}", plain(name), values
             )
-            yield Feature("action", does, never, _plain(name), values)
 
 
 def _habit_features(plans: PlanSet, regions: dict[str, Bools]) -> Iterator[Feature]:
@@ -251,9 +243,11 @@ def _habit_features(plans: PlanSet, regions: dict[str, Bools]) -> Iterator[Featu
             continue
         for name, values in zip(plans.mdp.action_names, (shares / time[:, None]).T, strict=True):
             if values.any():
-                does = f"{where[0].upper()}{where[1:]}, takes {quoted(name)} in {{}} of its {words_for(plans, 'steps')}"
-                never = f"Never takes {quoted(name)} {where}"
-                yield Feature("habit", does, never, f"{quoted(name)} {where}", values, float(time.mean()), where)
+                takes, after = f"takes {quoted(name)}", f"of its {words_for(plans, 'steps')}"
+                yield Feature(
+                    "habit", f"{raised(where)}, {takes} in", after, f"Never {takes} {where}",
+                    f"Hardly ever {takes} {where}", f"{quoted(name)} {where}", values, float(time.mean()), where,
+                )  # fmt: skip
 
 
 def action_shares(plans: PlanSet, where: Bools | None = None, which: Sequence[int] | None = None) -> Floats:
@@ -263,8 +257,3 @@ def action_shares(plans: PlanSet, where: Bools | None = None, which: Sequence[in
     count, of = len(mdp.action_names), plans.occupancies if which is None else plans.occupancies[list(which)]
     found = [np.bincount(mdp.actions[rows], weights=x[rows], minlength=count) for x in of]
     return np.stack(found).astype(np.float64)
-
-
-def _plain(name: str) -> str:
-    """A name as part of a title: in quotation marks only if it is more than a word."""
-    return quoted(name) if " " in name else quoted(name)[1:-1]

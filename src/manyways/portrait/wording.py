@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from manyways.portrait.measuring import short
+NAME_LENGTH = 40
+TURNING = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+"""Characters that turn the direction of the text around them, numbers of ours included."""
+
+CLEANED = dict.fromkeys(TURNING) | dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], " ")
 
 TINY = 5e-4
 """A share below this is shown as 'under 0.1 %'."""
@@ -56,8 +60,35 @@ def joined(items: Sequence[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
+def short(name: str) -> str:
+    """A state's, label's or action's name on one line, without what would upset the text around it, and cut to a
+    length that fits a sentence."""
+    name = " ".join(name.encode("utf-8", "replace").decode().translate(CLEANED).split())
+    return name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 1] + "…"
+
+
 def quoted(name: str) -> str:
     return f"'{short(name)}'"
+
+
+def plain(name: str) -> str:
+    """A name as part of a title: in quotation marks only if it is not just a word."""
+    shown = short(name)
+    return shown if shown and " " not in shown else quoted(name)
+
+
+def distinct(names: Iterable[str], form: Callable[[str], str]) -> dict[str, str]:
+    """Each name as `form` shows it; those that would look like one before get a number."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        shown, count = form(name), 1
+        while shown in taken:
+            count += 1
+            shown = f"{form(name)} ({count})"
+        found[name] = shown
+        taken.add(shown)
+    return found
 
 
 def raised(text: str) -> str:

@@ -20,7 +20,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from manyways.formats.archive import write_whole
 from manyways.planset import PlanSet
-from manyways.report.view import view
+from manyways.report.chart import price_chart
+from manyways.report.view import kept_in, view
 
 if TYPE_CHECKING:
     from manyways.studies.sweeping import Sweep
@@ -38,6 +39,7 @@ class Live:
         number: of the set shown, counted from 1.
         sets: `number` and `label` of every set at hand, oldest first.
         marks: by plan key: `name`, `star`, `chosen`, and `notes` with `id`, `author`, `text`, `time`.
+        chosen: `set`, `plan` and `name` of the plan that was chosen, if one was.
         last_event: the last thing that anyone did which `marks` knows of.
     """
 
@@ -45,16 +47,14 @@ class Live:
     sets: tuple[dict[str, Any], ...]
     marks: dict[str, dict[str, Any]]
     last_event: int
+    chosen: dict[str, Any] | None = None
 
 
-def render(plans: PlanSet, live: Live | None = None, sweep: Sweep | None = None) -> str:
+def render(plans: PlanSet, live: Live | None = None, sweep: Sweep | None = None, plans_file: Path | None = None) -> str:
     """The whole page. What it shows of the plans themselves is worked out once, and remembered while they live."""
-    if sweep is not None:
-        shown = view(plans, sweep)
-    elif plans in _views:
-        shown = _views[plans]
-    else:
-        shown = _views.setdefault(plans, view(plans))
+    if plans not in _views:
+        _views[plans] = view(plans)
+    shown = _views[plans] | {"chart": price_chart(plans, sweep), "kept_in": kept_in(plans, plans_file)}
     scripts = ["page.js"] if live is None else ["page.js", "live.js"]
     script = "\n".join(_static(name) for name in scripts)
     return (
@@ -64,9 +64,9 @@ def render(plans: PlanSet, live: Live | None = None, sweep: Sweep | None = None)
     )
 
 
-def write_report(plans: PlanSet, path: Path, sweep: Sweep | None = None) -> None:
+def write_report(plans: PlanSet, path: Path, sweep: Sweep | None = None, plans_file: Path | None = None) -> None:
     """Write the page as one file that needs no network and no program but a browser."""
-    write_whole(path, render(plans, sweep=sweep).encode())
+    write_whole(path, render(plans, sweep=sweep, plans_file=plans_file).encode())
 
 
 def notebook_view(plans: PlanSet) -> str:

@@ -28,9 +28,10 @@ class _Axis:
     end: float
 
     @staticmethod
-    def over(values: list[float], begin: float, end: float) -> _Axis:
+    def over(values: list[float], least: float, begin: float, end: float) -> _Axis:
+        """Over all values, and over `least` even where they are closer together than that."""
         low, high = min(values), max(values)
-        margin = 0.08 * (high - low) or max(abs(high), 1.0) * 0.05
+        margin = max(0.08 * (high - low), (least - (high - low)) / 2)
         return _Axis(low - margin, high + margin, begin, end)
 
     def at(self, value: float) -> float:
@@ -39,7 +40,8 @@ class _Axis:
     def ticks(self) -> list[dict[str, Any]]:
         step = _round_step((self.high - self.low) / 5)
         values = np.arange(np.ceil(self.low / step), np.floor(self.high / step) + 1) * step
-        return [{"at": self.at(float(value)), "text": f"{value + 0.0:.6g}"} for value in values]
+        digits = int(np.clip(-np.floor(np.log10(step)), 0, 12))
+        return [{"at": self.at(float(value)), "text": f"{value + 0.0:.{digits}f}"} for value in values]
 
 
 def price_chart(plans: PlanSet, sweep: Sweep | None) -> dict[str, Any]:
@@ -53,9 +55,10 @@ def price_chart(plans: PlanSet, sweep: Sweep | None) -> dict[str, Any]:
         *zip(apart.tolist(), plans.rewards.tolist(), strict=True),
     ]
     points += [(x, y) for curve in curves for _, x, y in curve["points"]]
-    up = _Axis.over([y for _, y in points], HEIGHT - BOTTOM, TOP)
+    tallest = max(abs(y) for _, y in points)
+    up = _Axis.over([y for _, y in points], 0.05 * tallest or 1.0, HEIGHT - BOTTOM, TOP)
     left = LEFT + LETTER * max(len(tick["text"]) for tick in up.ticks())
-    across = _Axis.over([x for x, _ in points], left, WIDTH - RIGHT)
+    across = _Axis.over([x for x, _ in points], 0.05, left, WIDTH - RIGHT)
 
     def put(x: float, y: float) -> dict[str, float]:
         return {"x": across.at(x), "y": up.at(y)}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import shlex
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,27 +19,29 @@ from manyways.methods import FrankWolfe, ProjectedGradient, VertexAscent
 from manyways.occupancy import state_occupancy
 from manyways.planset import PlanSet
 from manyways.portrait import Measure, Portrait, measures, portraits
-from manyways.report.chart import price_chart
-
-if TYPE_CHECKING:
-    from manyways.studies.sweeping import Sweep
 
 LARGEST_SIDE = 256
 """Maps with more cells than this along a side are drawn in blocks of cells."""
-BARS, STATES_COMPARED = 8, 40
-RUNS = 3
+BARS, COMPARED = 5, 40
+LEAST_MORE = 0.002
+"""A share of time by which a plan must exceed the mean of the others to be told."""
+NOTHING = 1e-9
+"""Rewards below this, relative to the model's largest, are rounding."""
+LIKE = 0.005
+"""Shares that differ by less are told as the same."""
+RUNS, ROUNDS = 3, 2
 STEPS_IN_ALL, LONGEST_RUN, SHORTEST_RUN, USUAL_RUN = 40_000, 2_000, 40, 200
 """Of the sampled runs that a page carries."""
 NUMBERED_CELLS = 30
 """Up to so many plans, the distances are a table with numbers; beyond, a picture that tells them when pointed at."""
 
 
-def view(plans: PlanSet, sweep: Sweep | None = None) -> dict[str, Any]:
-    """All that the page shows of the plans."""
+def view(plans: PlanSet) -> dict[str, Any]:
+    """All that the page shows of the plans themselves."""
     found, words = measures(plans), portraits(plans)
     by_state = state_occupancy(plans.mdp, plans.occupancies)
     return {
-        "model": plans.mdp.name,
+        "model": plans.mdp.name.partition("?")[0],  # the settings stand in the facts
         "size": f"{plans.mdp.n_states:,} states, {plans.mdp.n_choices:,} choices",
         "k": plans.k,
         "promise": _promise(plans),
@@ -51,23 +54,35 @@ def view(plans: PlanSet, sweep: Sweep | None = None) -> dict[str, Any]:
         "table": _table(found, plans.k),
         "distances": _distances(plans),
         "duplicates": [(i + 1, j + 1) for i, j in plans.near_duplicates],
-        "chart": price_chart(plans, sweep),
         "facts": _facts(plans),
         "certificate": None if plans.certificate is None else [_check(check) for check in plans.certificate.checks],
         "verified": plans.certificate is not None and plans.certificate.ok,
-        "reproduction": _reproduction(plans),
         "data": _data(plans, words, found, by_state),
     }
+
+
+def kept_in(plans: PlanSet, file: Path | None) -> dict[str, Any]:
+    """What depends on where the plans are saved: the commands that the page tells."""
+    return {"file": None if file is None else shlex.quote(str(file)), "reproduction": _reproduction(plans, file)}
 
 
 def _promise(plans: PlanSet) -> str:
     """How good the plans are, in one sentence."""
     low, high, best = float(plans.rewards.min()), float(plans.rewards.max()), plans.optimal_reward
-    if best <= 0:
-        return f"These plans earn {low:.4g} to {high:.4g} a step, where no plan can earn more than {best:.4g}."
-    least, most = (f"{100 * reward / best + 0.0:.0f}" for reward in (low, high))
-    span = least if least == most else f"{least} to {most}"
-    return f"These plans earn {span} % of what the very best plan earns."
+    who = "These plans earn" if plans.k > 1 else "It earns"
+    if best <= NOTHING * float(np.abs(plans.mdp.reward).max()):
+        span = " to ".join(dict.fromkeys((f"{low:.4g}", f"{high:.4g}")))
+        return f"{who} {span} a step, where no plan can earn more than {best:.4g}."
+    span = " to ".join(dict.fromkeys(_percent_of_best(reward / best) for reward in (low, high)))
+    return f"{who} {span} % of what the very best plan earns."
+
+
+def _percent_of_best(share: float) -> str:
+    """Never 100 for less than all: what stands for it is rounded down there."""
+    percent = 100 * share
+    if percent > 100 - 1e-7:
+        return "100"
+    return f"{percent + 0.0:.0f}" if percent < 99 else f"{np.floor(10 * percent) / 10:.1f}"
 
 
 # ---- cards ------------------------------------------------------------------------------------
@@ -75,8 +90,9 @@ def _promise(plans: PlanSet) -> str:
 
 def _card(plans: PlanSet, i: int, words: Portrait, found: list[Measure], by_state: Floats) -> dict[str, Any]:
     figures = [
-        {"name": measure.name, "text": shown(measure.values[i], measure.unit), "meaning": measure.meaning}
-        for measure in found[:3]
+        {"name": measure.name, "text": _texts(measure)[i], "meaning": measure.meaning}
+        for number, measure in enumerate(found)
+        if number < 2 or measure.name == "steps to goal"
     ]
     return {
         "number": i + 1,
@@ -84,67 +100,93 @@ def _card(plans: PlanSet, i: int, words: Portrait, found: list[Measure], by_stat
         "title": words.title,
         "sentences": words.sentences,
         "figures": figures,
-        "share": _percent_of_optimum(plans, i),
-        "bars": None if plans.mdp.layout is not None else _bars(plans.mdp, by_state),
-        "kept": i in plans.kept,
+        "bars": None if plans.mdp.layout is not None else _bars(plans, i, by_state),
+        "origin": "" if not plans.kept else "kept" if i in plans.kept else "new",
     }
 
 
-def _percent_of_optimum(plans: PlanSet, i: int) -> str | None:
-    if plans.optimal_reward <= 0:
-        return None
-    return f"{100 * plans.rewards[i] / plans.optimal_reward + 0.0:.0f} % of optimal"
-
-
-def _bars(mdp: MDP, by_state: Floats) -> list[dict[str, Any]]:
-    """The states most visited and the labels, by share of time, widest bar first."""
+def _bars(plans: PlanSet, i: int, by_state: Floats) -> list[dict[str, Any]]:
+    """What a plan does more than the others, the states that it visits most, and the labels; by share of time."""
+    mdp = plans.mdp
     top = np.argsort(-by_state, kind="stable")[:BARS]
-    rows = [(mdp.state_name(int(s)), float(by_state[s]), "state") for s in top if by_state[s] > 0]
-    marked = [(name, float(by_state[mask].sum()), "label") for name, mask in mdp.labels.items() if mask.any()]
+    rows = [(mdp.state_name(int(s)), float(by_state[s]), "Most visited states") for s in top if by_state[s] > 0]
+    marked = [(name, float(by_state[mask].sum()), "Labels") for name, mask in mdp.labels.items() if mask.any()]
     marked = sorted((row for row in marked if 0 < row[1] < 1), key=lambda row: -row[1])[:BARS]
+    own: list[tuple[str, float, str]] = []
+    if plans.k > 1:
+        more = plans.occupancies[i] - np.delete(plans.occupancies, i, axis=0).mean(axis=0)
+        most = np.argsort(-more, kind="stable")[:BARS]
+        heading = f"Does more than the other{'s' if plans.k > 2 else ' plan'}"
+        own = [
+            (choice_name(mdp, int(x)), float(plans.occupancies[i, x]), heading) for x in most if more[x] > LEAST_MORE
+        ]
+        own.sort(key=lambda row: -row[1])
+    # Bars are drawn to the longest of their kind: of thousands of states each has little, and the number says how much.
     return [
-        {"name": name, "kind": kind, "share": f"{100 * share:.1f} %", "width": round(100 * share, 2)}
-        for name, share, kind in (*marked, *rows)
+        {"name": name, "kind": kind, "share": f"{100 * share:.1f} %", "width": round(100 * share / part[0][1], 1)}
+        for part in (own, marked, rows)
+        for name, share, kind in part
     ]
+
+
+def choice_name(mdp: MDP, choice: int) -> str:
+    """ "home: bike"."""
+    return f"{mdp.state_name(int(mdp.choice_state[choice]))}: {mdp.action_name(choice)}"
 
 
 # ---- tables -----------------------------------------------------------------------------------
 
 
-def shown(value: float | None, unit: str) -> str:
-    """A measure's value as text."""
-    if value is None or not isfinite(value):
-        return "–"
-    if unit == "share":
-        percent = 100 * value
-        return f"{percent:.1f} %" if abs(percent) >= 0.05 or percent == 0 else f"{percent:.1g} %"
-    if unit == "steps":
-        return f"{value:,.1f}"
-    return f"{value + 0.0:.4g}"
+def _texts(measure: Measure) -> list[str]:
+    """A measure's values as text, rewards all to the same place after the point."""
+    known = [abs(value) for value in measure.values if value is not None and isfinite(value)]
+    largest = max(known, default=0.0)
+    spread = max(known, default=0.0) - min(known, default=0.0)
+    finest = min((x for x in (largest, 10 * spread) if x > NOTHING * largest), default=1.0)
+    digits = int(np.clip(3 - np.floor(np.log10(finest)), 0, 12))
+
+    def text(value: float | None) -> str:
+        if value is None or not isfinite(value):
+            return "–"
+        if measure.unit == "share":
+            percent = 100 * value
+            return f"{percent:.1f} %" if abs(percent) >= 0.05 or percent == 0 else f"{percent:.1g} %"
+        if measure.unit == "steps":
+            return f"{value:,.1f}"
+        return f"{value + 0.0:,.{digits}f}"
+
+    return [text(value) for value in measure.values]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One number of the comparison: `tone` from -1, the worst of its column, to 1, the best."""
+    """One number of the comparison: `tone` from -1, the worst of its column, to 1, the best; `rank` says which it is."""
 
     text: str
     tone: float
     sort: float
+    rank: str = ""
 
 
 def _table(found: list[Measure], k: int) -> dict[str, Any]:
-    texts = {m.name: {shown(value, m.unit) for value in m.values} for m in found}
-    told = [m for i, m in enumerate(found) if i < 2 or k == 1 or len(texts[m.name]) > 1]
+    told = [m for i, m in enumerate(found) if i < 2 or k == 1 or not _alike(m)]
     columns = [{"name": m.name, "meaning": m.meaning, "better": m.better} for m in told]
     cells = [_column(measure) for measure in told]
-    same = [(m.name, *texts[m.name]) for m in found if m not in told]
+    same = [(m.name, " to ".join(dict.fromkeys((min(_texts(m)), max(_texts(m)))))) for m in found if m not in told]
     return {"columns": columns, "rows": [[column[i] for column in cells] for i in range(k)], "same": same}
+
+
+def _alike(measure: Measure) -> bool:
+    """Whether the plans hardly differ in it."""
+    known = [value for value in measure.values if value is not None]
+    close = measure.unit == "share" and len(known) == len(measure.values) and max(known) - min(known) < LIKE
+    return close or len(set(_texts(measure))) == 1
 
 
 def _column(measure: Measure) -> list[Cell]:
     known = [value for value in measure.values if value is not None and isfinite(value)]
     low, high = (min(known), max(known)) if known else (0.0, 0.0)
-    texts = [shown(value, measure.unit) for value in measure.values]
+    texts = _texts(measure)
     level = measure.better == 0 or len(set(texts)) == 1  # a difference that cannot be read is none
     cells = []
     for value, text in zip(measure.values, texts, strict=True):
@@ -153,7 +195,12 @@ def _column(measure: Measure) -> list[Cell]:
             continue
         tone = 0.0 if level or high == low else measure.better * (2 * (value - low) / (high - low) - 1)
         cells.append(Cell(text, round(tone, 2), value))
-    return cells
+    if level:
+        return cells
+    # What cannot be told apart when read is equally good.
+    best, worst = (max(cells, key=lambda cell: sign * cell.tone).text for sign in (1, -1))
+    ranks = {worst: "worst", best: "best"}
+    return [replace(cell, rank=ranks.get(cell.text, "")) for cell in cells]
 
 
 def _distances(plans: PlanSet) -> list[list[dict[str, Any]]] | None:
@@ -176,10 +223,10 @@ def _facts(plans: PlanSet) -> list[tuple[str, str]]:
         ("Fingerprint of the model", plans.mdp.digest[:16]),
         ("Objective", f"{plans.objective:.6g} = mean reward {plans.rewards.mean():.6g} + {plans.tradeoff:g} × diversity {plans.diversity:.4f}"),
         ("Highest reward of any plan", f"{plans.optimal_reward:.6g} per step (proved)"),
-        ("What counts as different", repr(plans.behaviour)),
-        ("What counts as reward", repr(plans.criterion)),
+        ("What counts as different", _behaviour(plans)),
+        ("What counts as reward", _criterion(plans)),
         ("Search", f"{plans.method!r}, seed {plans.seed}: {plans.status}, {plans.seconds:.2f} s"),
-        ("Frank-Wolfe gap", f"{plans.gap:.4g}" if isfinite(plans.gap) else "not computed: it was interrupted"),
+        ("Frank-Wolfe gap", f"{plans.gap:.4g}: what a first-order step could still gain at most" if isfinite(plans.gap) else "not computed: it was interrupted"),
         ("Programs", versions),
     ]  # fmt: skip
     if plans.kept:
@@ -188,6 +235,19 @@ def _facts(plans: PlanSet) -> list[tuple[str, str]]:
             2, ("Kept from an earlier set", f"plan{'s' * (len(plans.kept) > 1)} {kept}; {len(plans.avoided)} avoided")
         )
     return facts
+
+
+def _behaviour(plans: PlanSet) -> str:
+    if isinstance(plans.behaviour, Labels):
+        names = ", ".join(plans.behaviour.names) or "all"
+        return f"how time is shared between labels ({names}): {plans.behaviour!r}"
+    words = "in which states time is spent" if isinstance(plans.behaviour, States) else "what is done where"
+    return f"{words}: {plans.behaviour!r}"
+
+
+def _criterion(plans: PlanSet) -> str:
+    words = "the long-run mean per step" if plans.criterion.discount == 1 else "a sum in which later steps count less"
+    return f"{words}: {plans.criterion!r}"
 
 
 def _check(check: Any) -> dict[str, Any]:
@@ -199,7 +259,7 @@ def _check(check: Any) -> dict[str, Any]:
     }
 
 
-def _reproduction(plans: PlanSet) -> dict[str, str]:
+def _reproduction(plans: PlanSet, file: Path | None) -> dict[str, str]:
     """How to have these plans again: the command, or, for what no command can say, the call."""
     options = _options(plans)
     if plans.mdp.source is not None and options is not None and not plans.kept and not len(plans.avoided):
@@ -209,7 +269,8 @@ def _reproduction(plans: PlanSet) -> dict[str, str]:
         f"mw.plan(plans.mdp, k={plans.k}, tradeoff={plans.tradeoff!r}, seed={plans.seed}, method=mw.{plans.method!r}, "
         f"criterion=mw.{plans.criterion!r}, behaviour=mw.{plans.behaviour!r}{around})"
     )
-    return {"kind": "call", "text": f"import manyways as mw\n\nplans = mw.load('plans.mw')\nagain = {call}"}
+    saved = f"mw.load({str(file)!r})" if file is not None else "mw.load('plans.mw')  # wherever this very set is saved"
+    return {"kind": "call", "text": f"import manyways as mw\n\nplans = {saved}\nagain = {call}"}
 
 
 def _options(plans: PlanSet) -> list[str] | None:
@@ -261,12 +322,13 @@ class _Canvas:
         return np.bincount(cells, weights=picture.ravel(), minlength=self.shape[0] * self.shape[1]).astype(np.float64)
 
 
-def _map_marks(mdp: MDP) -> dict[str, bool]:
-    """Which marks the legend of the maps explains."""
+def _map_marks(mdp: MDP) -> dict[str, Any]:
+    """Which marks the legend of the maps explains, and what the dark cells are."""
     if mdp.layout is None:
-        return {"wall": False, "start": False, "goal": False}
+        return {"wall": "", "start": False, "goal": False}
+    entered = mdp.layout.blocked.ravel()[mdp.layout.cells].any()
     return {
-        "wall": bool(mdp.layout.blocked.any()),
+        "wall": ("wall (can be bumped into)" if entered else "no way through") if mdp.layout.blocked.any() else "",
         "start": bool(mdp.start.any()),
         "goal": bool(mdp.layout.goals.size) or bool(mdp.labels.get("goal", np.zeros(1)).any()),
     }
@@ -277,10 +339,10 @@ def _data(plans: PlanSet, words: list[Portrait], found: list[Measure], by_state:
     mdp = plans.mdp
     canvas = None if mdp.layout is None else _Canvas(mdp.layout, -(-max(mdp.layout.shape) // LARGEST_SIDE))
     if canvas is None:
-        # The same states for all plans, so that any two can be compared.
-        told = np.argsort(-by_state.max(axis=0), kind="stable")[:STATES_COMPARED]
-        world = {"names": [mdp.state_name(int(s)) for s in told]}
-        pictures = [{"shares": [round(float(x), 5) for x in row[told]]} for row in by_state]
+        # The same choices for all plans, so that any two can be compared: those in which the plans differ most.
+        told = np.argsort(-np.ptp(plans.occupancies, axis=0), kind="stable")[:COMPARED]
+        world = {"names": [choice_name(mdp, int(x)) for x in told]}
+        pictures = [{"shares": [round(float(x), 5) for x in row[told]]} for row in plans.occupancies]
     else:
         world = _world(mdp, canvas)
         pictures = [_packed(canvas.total(canvas.layout.image(row))) for row in by_state]
@@ -298,13 +360,13 @@ def _data(plans: PlanSet, words: list[Portrait], found: list[Measure], by_state:
 def _world(mdp: MDP, canvas: _Canvas) -> dict[str, Any]:
     layout = canvas.layout
     covered = canvas.total(np.ones(layout.shape))
-    walls = canvas.total(layout.blocked.astype(float)) / np.maximum(covered, 1) > 0.5
+    walls = canvas.total(layout.blocked.astype(float)) / np.maximum(covered, 1)
     goals = np.concatenate([layout.goals, layout.cells[mdp.labels.get("goal", np.zeros(mdp.n_states, bool))]])
     return {
         "rows": canvas.shape[0],
         "columns": canvas.shape[1],
         "block": canvas.block,
-        "walls": _text(np.packbits(walls)),
+        "walls": _text(np.round(255 * walls).astype(np.uint8)),  # in blocks, thin walls are grey and doors show
         "start": np.unique(canvas.cells(layout.cells[mdp.start > 0])).tolist()[:50],
         "goals": np.unique(canvas.cells(goals)).tolist()[:50],
     }
@@ -321,28 +383,33 @@ def _text(array: np.ndarray) -> str:
 
 
 def _runs(plans: PlanSet, found: list[Measure], canvas: _Canvas | None) -> list[list[dict[str, Any]]]:
-    """A few sampled runs of each plan: where it was and what it had earned after each step.
+    """A few sampled runs of each plan: where it was (without a map: its choice), what it could expect to have earned
+    after each step, and when it met the goal.
 
-    All plans are run with the same seeds, so that side by side they meet the same luck.
+    All plans are run with the same seeds, so that side by side they meet the same luck. A run ends with its
+    second visit to the goal, if it comes to that.
     """
+    goal = plans.mdp.labels.get("goal", np.zeros(plans.mdp.n_states, bool))
     steps = next((measure.values for measure in found if measure.name == "steps to goal"), (None,) * plans.k)
     most = STEPS_IN_ALL // (plans.k * RUNS)
     runs = []
     for i in range(plans.k):
         expected = steps[i]
-        wanted = USUAL_RUN if expected is None else int(min(2 * expected, LONGEST_RUN))
+        wanted = USUAL_RUN if expected is None else int(min(4 * expected, LONGEST_RUN))
         length = int(np.clip(wanted, SHORTEST_RUN, max(most, SHORTEST_RUN)))
         policy = plans.policy(i)
         own = []
         for seed in range(RUNS):
             run = policy.rollout(length, np.random.default_rng(seed))
-            at = run.states if canvas is None else canvas.cells(canvas.layout.cells[run.states])
-            earned = [float(f"{x:.5g}") for x in np.cumsum(run.rewards)]
-            own.append({"at": at.tolist(), "earned": earned})
+            met = np.flatnonzero(goal[run.states])[:ROUNDS].tolist()
+            end = met[-1] + 1 if len(met) == ROUNDS else length
+            at = run.choices if canvas is None else canvas.cells(canvas.layout.cells[run.states])
+            earned = [float(f"{x:.5g}") for x in np.cumsum(run.rewards)[:end]]
+            own.append({"at": at[:end].tolist(), "earned": earned, "goals": met})
         runs.append(own)
     return runs
 
 
 def _names_on_the_way(mdp: MDP, runs: list[list[dict[str, Any]]]) -> dict[int, str]:
-    visited = {state for own in runs for run in own for state in run["at"]}
-    return {state: mdp.state_name(state) for state in sorted(visited)}
+    taken = {choice for own in runs for run in own for choice in run["at"]}
+    return {choice: choice_name(mdp, choice) for choice in sorted(taken)}

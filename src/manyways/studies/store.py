@@ -8,15 +8,25 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from manyways.database import explained
 from manyways.errors import OutputError
 from manyways.studies.trial import Row
 
 FILE = "rows.sqlite"
+BUSY = "another run is working on it; wait for its end, or choose another folder with --out"
+DAMAGED = "it is damaged or not a file of rows; move it away, or choose another folder with --out"
+ADVICE = {
+    "SQLITE_BUSY": BUSY,
+    "SQLITE_LOCKED": BUSY,
+    "SQLITE_FULL": "the disk is full; the rows written so far are kept: make room and run the same command again",
+    "SQLITE_NOTADB": DAMAGED,
+    "SQLITE_CORRUPT": DAMAGED,
+}
 
 
 class Store:
@@ -77,21 +87,8 @@ class Store:
         with self._explained():
             self._file.execute("INSERT INTO rows VALUES (?, ?, ?)", (study, key, json.dumps(row)))
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            reason = getattr(error, "sqlite_errorname", "")
-            if reason.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-                advice = "another run is working on it; wait for its end, or choose another folder with --out"
-            elif reason == "SQLITE_FULL":
-                advice = "the disk is full; the rows written so far are kept: make room and run the same command again"
-            elif reason.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
-                advice = "it is damaged or not a file of rows; move it away, or choose another folder with --out"
-            else:
-                advice = f"{error}; the rows written so far are kept"
-            raise OutputError(f"cannot use {self.place}: {advice}") from None
+    def _explained(self) -> AbstractContextManager[None]:
+        return explained(self.place, ADVICE, "the rows written so far are kept")
 
 
 def _brief(value: Any) -> str:

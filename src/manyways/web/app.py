@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from html import escape
 from os import PathLike
 from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from manyways.errors import ManywaysError
 from manyways.web.desk import Desk
 from manyways.web.events import Refused
-from manyways.web.guard import BODY, Guard
+from manyways.web.guard import BODY, Guard, Json
 
 TIME_LIMIT_S = 300.0
+NO_SUCH_PAGE = """<!DOCTYPE html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>manyways</title>
+<body><p>{}</p><p><a href="./">Look at the newest plans</a></p></body></html>
+"""
 MEDIA_TYPES = {".json": "application/json", ".csv": "text/csv", ".scheduler": "text/plain"}
 
 
@@ -51,26 +56,26 @@ def make_app(
 
 
 def _routes(desk: Desk) -> list[Route]:
-    def page(_: Request) -> Response:
-        return HTMLResponse(desk.page())
+    def page(request: Request) -> Response:
+        number = request.query_params.get("set")
+        try:
+            return HTMLResponse(desk.page(None if number is None else _number(number)))
+        except Refused as refused:  # who follows an old link is a person
+            return HTMLResponse(NO_SUCH_PAGE.format(escape(str(refused))), refused.status)
 
     def state(request: Request) -> Response:
         since = request.query_params.get("since")
-        return JSONResponse(desk.state(None if since is None else _number(since, 400)))
+        return Json(desk.state(None if since is None else _number(since, 400)))
 
     def plan(request: Request) -> Response:
-        return JSONResponse({"job": desk.plan(request.scope[BODY])}, 202)
+        return Json({"job": desk.plan(request.scope[BODY]), "server": desk.server}, 202)
 
     def cancel(_: Request) -> Response:
-        return JSONResponse({"cancelled": desk.worker.cancel()})
+        return Json({"cancelled": desk.worker.cancel()})
 
     def mark(request: Request) -> Response:
         now = desk.mark(request.scope[BODY])
-        return JSONResponse({"last_event": now.last_event, "marks": now.marks})
-
-    def show(request: Request) -> Response:
-        now = desk.show(request.scope[BODY])
-        return JSONResponse({"set": now.shown.number, "last_event": now.last_event})
+        return Json({"last_event": now.last_event, "marks": now.marks, "chosen": now.chosen})
 
     def policy(request: Request) -> Response:
         asked = request.path_params
@@ -85,7 +90,6 @@ def _routes(desk: Desk) -> list[Route]:
         Route("/plan", plan, methods=["POST"]),
         Route("/cancel", cancel, methods=["POST"]),
         Route("/mark", mark, methods=["POST"]),
-        Route("/show", show, methods=["POST"]),
         Route("/sets/{number}/plans/{plan}/policy.{ending}", policy),
         Route("/sets/{number}/plans.mw", plans_file),
     ]
@@ -104,14 +108,14 @@ def _attachment(content: bytes, name: str) -> Response:
 
 
 def _refused(_: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, getattr(error, "status", 400))
+    return Json({"error": str(error)}, getattr(error, "status", 400))
 
 
 def _http_error(_: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 500)
     words = {404: "there is nothing at this address", 405: "this address does not take that method"}
-    return JSONResponse({"error": words.get(status, str(error))}, status, getattr(error, "headers", None))
+    return Json({"error": words.get(status, str(error))}, status, getattr(error, "headers", None))
 
 
 def _failed(_: Request, error: Exception) -> Response:
-    return JSONResponse({"error": f"the server failed: {type(error).__name__}; its terminal says more"}, 500)
+    return Json({"error": f"the server failed: {type(error).__name__}; its terminal says more"}, 500)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
 from math import isfinite
@@ -16,12 +18,13 @@ from manyways.policy import FORMATS
 from manyways.report import Live, render
 from manyways.web.events import Refused, checked_mark
 from manyways.web.planner import Found, Request, described
-from manyways.web.store import Choices, KeptSet, State, choices_path
+from manyways.web.store import Choices, KeptSet, State, choices_path, no_set
 from manyways.web.worker import Worker
 
 MOST_PLANS = 50
 SEEDS = 2**32
 SETS_IN_MEMORY = 2
+PAGES_IN_MEMORY = 4
 
 
 class Desk:
@@ -29,12 +32,14 @@ class Desk:
 
     def __init__(self, plans_path: Path, time_limit_s: float) -> None:
         self._time_limit_s = time_limit_s
+        self.server = secrets.token_hex(8)  # the jobs of another server have the same numbers
         self._stem = re.sub(r"[^A-Za-z0-9_-]+", "-", plans_path.stem).strip("-") or "plans"
         archive = _content(plans_path)
         plans = from_bytes(archive, str(plans_path))
         self.choices = Choices(choices_path(plans_path))
         try:
-            label = f"{plans_path.name}: {described(plans)}"
+            name = os.fsencode(plans_path.name).decode(errors="replace")  # any bytes can be a file's name
+            label = f"{name}: {described(plans)}"
             self.choices.begin(plans.mdp.digest, archive, [plans.key(i) for i in range(plans.k)], label)
         except BaseException:
             self.choices.close()
@@ -42,45 +47,51 @@ class Desk:
         self.worker = Worker(self._keep)
         self._reading, self._rendering = Lock(), Lock()
         self._plans: OrderedDict[int, PlanSet] = OrderedDict()
-        self._page: tuple[tuple[int, int], bytes] | None = None
+        self._pages: OrderedDict[tuple[int, int], bytes] = OrderedDict()
 
     def close(self) -> None:
         self.worker.close()
         self.choices.close()
 
-    def page(self) -> bytes:
-        """The page as it is now; made anew only if something was said or planned since."""
+    def page(self, number: int | None = None) -> bytes:
+        """The page of a set, or of the current one; made anew only if something was said or planned since."""
         with self._rendering:
-            state = self.choices.state()
+            state = self.choices.state(number)
             made_of = (state.shown.number, state.last_event)
-            if self._page is None or self._page[0] != made_of:
+            if made_of not in self._pages:
                 sets = tuple({"number": kept.number, "label": kept.label} for kept in state.sets)
-                live = Live(state.shown.number, sets, state.marks, state.last_event)
-                self._page = (made_of, render(self.plans(state.shown.number), live).encode())
-            return self._page[1]
+                live = Live(state.shown.number, sets, state.marks, state.last_event, state.chosen)
+                self._pages[made_of] = render(self.plans(state.shown.number), live).encode(errors="replace")
+                while len(self._pages) > PAGES_IN_MEMORY:
+                    self._pages.popitem(last=False)
+            self._pages.move_to_end(made_of)
+            return self._pages[made_of]
 
     def state(self, since: int | None) -> dict[str, Any]:
         """What happened after event `since`, and how far the plan in the making is."""
         # the job first: whoever sees it finished must also see the set that it made
         job, finished = self.worker.job(), self.worker.finished
         state = self.choices.state()
-        answer = {"set": state.shown.number, "last_event": state.last_event, "job": job, "finished": finished}
+        answer = {"server": self.server, "set": state.shown.number, "last_event": state.last_event}
+        answer |= {"job": job, "finished": finished}
         if since is None or state.last_event > since:
-            answer["marks"] = state.marks
+            answer |= {"marks": state.marks, "chosen": state.chosen}
         return answer
 
     def plan(self, asked: Mapping[str, Any]) -> int:
-        """Begin to plan as asked; returns the number of the job."""
-        state = self.choices.state()
-        if asked.get("set") != state.shown.number:
-            raise Refused("another set is shown by now: look at it first", 409)
-        keep = _kept(asked.get("keep", []), state.shown)
-        k = _whole("k", asked.get("k"), len(keep) + 1 if keep else 1, MOST_PLANS)
-        seed = _whole("seed", asked.get("seed", 0), 0, SEEDS - 1)
+        """Begin to plan as asked, from any set that is kept; returns the number of the job."""
+        number = asked.get("set")
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise Refused("'set' must be the number of a set")
+        keep = _kept(asked.get("keep", []), self.choices.state(number).shown)
+        k = _whole("Plans", asked.get("k"), 1, MOST_PLANS)
+        if k <= len(keep):
+            raise Refused(_too_few(len(keep)))
+        seed = _whole("Seed", asked.get("seed", 0), 0, SEEDS - 1)
         tradeoff = asked.get("tradeoff")
         if isinstance(tradeoff, bool) or not isinstance(tradeoff, int | float) or not 0 <= tradeoff < 1e300:
-            raise Refused("the tradeoff must be a finite number from 0 on")
-        request = Request(self.archive(state.shown.number), k, float(tradeoff), seed, keep, self._time_limit_s)
+            raise Refused("the worth of diversity (tradeoff) must be a finite number from 0 on")
+        request = Request(self.archive(number), k, float(tradeoff), seed, keep, self._time_limit_s)
         return self.worker.start(request)
 
     def mark(self, said: Mapping[str, Any]) -> State:
@@ -88,18 +99,10 @@ class Desk:
         self.choices.mark(*checked_mark(said))
         return self.choices.state()
 
-    def show(self, asked: Mapping[str, Any]) -> State:
-        """Show another set, to everyone."""
-        number = asked.get("set")
-        if isinstance(number, bool) or not isinstance(number, int):
-            raise Refused("'set' must be the number of a set")
-        self.choices.show(number)
-        return self.choices.state()
-
     def archive(self, number: int) -> bytes:
         found = self.choices.archive(number)
         if found is None:
-            raise Refused(f"there is no set {number}; it may have made room for newer ones", 404)
+            raise no_set(number)
         return found
 
     def plans(self, number: int) -> PlanSet:
@@ -139,13 +142,20 @@ def _content(path: Path) -> bytes:
 
 
 def _kept(keys: Any, shown: KeptSet) -> tuple[int, ...]:
-    """Where the plans to keep are in the set."""
+    """Where the plans to keep are in the set: everywhere, if it holds the same plan more than once."""
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
         raise Refused("'keep' must be a list of keys of plans")
     unknown = [key for key in keys if key not in shown.keys]
     if unknown:
         raise Refused(f"there is no plan {unknown[0][:20]!r} in set {shown.number} to be kept")
-    return tuple(sorted({shown.keys.index(key) for key in keys}))
+    return tuple(i for i, key in enumerate(shown.keys) if key in keys)
+
+
+def _too_few(kept: int) -> str:
+    words = f"you keep {kept} plan{'s' if kept > 1 else ''}, "
+    if kept >= MOST_PLANS:
+        return words + f"and there can be {MOST_PLANS} at most: keep fewer"
+    return words + f"so ask for at least {kept + 1}, or keep fewer"
 
 
 def _whole(name: str, value: Any, least: int, most: int) -> int:

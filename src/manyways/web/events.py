@@ -18,7 +18,10 @@ MARKS = ("star", "name", "note", "remove-note", "choose")
 """The kinds of events that people send about a plan."""
 
 SHOW = "show"
-"""The kind of event that says which set is shown; it is about no plan."""
+"""The kind of event that says which set is the current one; it is about no plan, and nobody sends it."""
+
+REORDERING = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+"""Characters that turn the direction of the text around them, and so could make a name read as another one."""
 
 
 class Refused(ManywaysError):
@@ -113,10 +116,14 @@ def checked_mark(said: Mapping[str, Any]) -> tuple[str, str, str, Any]:
 
 
 def checked_text(what: str, value: Any, longest: int, *, lines: bool = False) -> str:
-    """Text without control characters and outer space, on one line unless `lines`."""
+    """Text without control characters and outer space, on one line unless `lines`.
+
+    What turns the direction of text is left out silently: nobody sees it, and it comes along when text is pasted.
+    """
     if not isinstance(value, str):
         raise Refused(f"the {what} must be text")
-    text = value.replace("\r\n", "\n").strip() if lines else " ".join(value.split())
+    text = value.translate(REORDERING)
+    text = text.replace("\r\n", "\n").strip() if lines else " ".join(text.split())
     if len(text) > longest:
         raise Refused(f"the {what} has {len(text):,} characters, at most {longest:,} are kept: make it shorter")
     if any(unicodedata.category(letter) in ("Cc", "Cs") and letter not in "\n\t" for letter in text):

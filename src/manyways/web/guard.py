@@ -7,6 +7,7 @@ a content type that forms cannot have), not by framing it.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
@@ -20,6 +21,7 @@ from manyways.web.events import Refused
 
 LARGEST_BODY = 64 * 2**10
 LARGEST_DRAINED = 2**20
+BODY_S = 10.0
 BODY = "manyways.body"
 """Where the endpoints of POST find the object that was sent."""
 
@@ -34,6 +36,14 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Content-Security-Policy": "frame-ancestors 'none'",
 }
+
+
+class Json(JSONResponse):
+    """An answer in JSON, whatever text is in it: names of files and models may have what UTF-8 cannot say."""
+
+    def render(self, content: Any) -> bytes:
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode(errors="replace")
 
 
 class Guard:
@@ -58,10 +68,10 @@ class Guard:
             self._check_host(headers)
             if scope["method"] == "POST":
                 _check_origin(headers)
-                scope[BODY] = _parsed(await _body(headers, receive))
+                scope[BODY] = _parsed(await _body_in_time(headers, receive))
         except Refused as refused:
-            answer = JSONResponse({"error": str(refused)}, refused.status)
-            await answer(scope, receive, send_with_headers)
+            closing = {"Connection": "close"} if refused.status == 408 else None
+            await Json({"error": str(refused)}, refused.status, closing)(scope, receive, send_with_headers)
         else:
             await self._app(scope, receive, send_with_headers)
 
@@ -96,6 +106,13 @@ def _check_origin(headers: Headers) -> None:
     own = f"http://{headers.get('host', '')}"
     if (origin is not None and origin.lower() != own.lower()) or headers.get("sec-fetch-site") == "cross-site":
         raise Refused("requests from other web pages are refused", 403)
+
+
+async def _body_in_time(headers: Headers, receive: Receive) -> bytes:
+    try:
+        return await asyncio.wait_for(_body(headers, receive), BODY_S)
+    except TimeoutError:
+        raise Refused(f"the body did not come within {BODY_S:g} seconds: send it again", 408) from None
 
 
 async def _body(headers: Headers, receive: Receive) -> bytes:

@@ -82,7 +82,8 @@ def _perform(request: Request, report: Callable[[Any], None]) -> Found:
     from manyways.planset import from_bytes
 
     old = from_bytes(request.archive, "the plans")
-    others = [i for i in range(old.k) if i not in request.keep] if request.keep else []
+    kept = {old.key(i) for i in request.keep}  # a set may hold the same plan twice
+    others = [i for i in range(old.k) if old.key(i) not in kept] if kept else []
     plans = plan(
         old.mdp,
         request.k,

@@ -1,7 +1,8 @@
-"""`serve`: listen until Ctrl-C."""
+"""`listen` takes a port, `serve` answers on it until Ctrl-C."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import os
@@ -17,18 +18,22 @@ from threading import Thread
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from manyways.errors import OutputError, SettingError
 from manyways.web.app import TIME_LIMIT_S, make_app
 from manyways.web.guard import EVERYWHERE, in_address
 
-PORT = 8321
+MOST_CONNECTIONS = 200
+ASKING_S = 10.0
+KEEP_ALIVE_S = 5
 
 
 def serve(
     plans_path: str | PathLike[str],
-    host: str = "127.0.0.1",
-    port: int = PORT,
+    listener: socket.socket,
+    host: str,
     open_browser: bool = False,
     time_limit_s: float = TIME_LIMIT_S,
 ) -> None:
@@ -36,17 +41,63 @@ def serve(
 
     Args:
         plans_path: the file that `PlanSet.save` wrote; choices are kept in a file beside it.
-        host: on which address to listen; by default only this machine can reach it.
-        port: on which port; 0 takes any free one.
+        listener: what `listen` returned, which is closed at the end.
+        host: the address that `listen` was given; requests must call the server by it.
         open_browser: show the page in the browser.
-        time_limit_s: how long one request to plan may compute.
+        time_limit_s: how long one request to plan may compute, about.
     """
-    listener = _listen(host, port)
+    with listener:
+        _serve(plans_path, listener, host, open_browser, time_limit_s)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Take a port; those who ask on it wait until `serve`.
+
+    Args:
+        host: on which address; with 127.0.0.1 only this machine can reach it.
+        port: 0 takes any free one.
+    """
+    if not 0 <= port <= 65535:
+        raise SettingError(f"the port must be a number from 0 to 65535, found {port}")
     try:
-        app = make_app(plans_path, allowed_hosts=_names(host), time_limit_s=time_limit_s)
-    except BaseException:
-        listener.close()
-        raise
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+        try:
+            if os.name == "posix":  # a port that was in use a moment ago is free there, elsewhere it would be shared
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(128)  # now, as two may bind the same port and only one may listen
+        except OSError:
+            listener.close()
+            raise
+    except (OSError, UnicodeError) as error:
+        if getattr(error, "errno", None) == errno.EADDRINUSE:
+            raise OutputError(f"port {port} of {host} is taken; choose another with --port, or 0 for any") from None
+        reason = getattr(error, "strerror", None) or error
+        raise OutputError(f"cannot listen on {host}, port {port}: {reason}; see --host and --port") from None
+    return listener
+
+
+def configured(app: ASGIApp) -> uvicorn.Config:
+    """How the server treats connections: quiet, and with bounds on their number and their patience."""
+    return uvicorn.Config(
+        app,
+        http=_Connection,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        ws="none",
+        limit_concurrency=MOST_CONNECTIONS,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=1,
+    )
+
+
+def _serve(
+    plans_path: str | PathLike[str], listener: socket.socket, host: str, open_browser: bool, time_limit_s: float
+) -> None:
+    app = make_app(plans_path, allowed_hosts=_names(host), time_limit_s=time_limit_s)
     address = f"http://{_reachable(host)}:{listener.getsockname()[1]}/"
     if not _is_loopback(host):
         print(
@@ -60,16 +111,7 @@ def serve(
         if open_browser:  # some browsers return only when they are closed
             Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
-    config = uvicorn.Config(
-        app,
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        lifespan="on",
-        ws="none",
-        timeout_graceful_shutdown=1,
-    )
-    server = _Server(config, listening)
+    server = _Server(configured(app), listening)
     with _signals_end(server):
         server.run(sockets=[listener])
 
@@ -91,26 +133,27 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    if not 0 <= port <= 65535:
-        raise SettingError(f"the port must be a number from 0 to 65535, found {port}")
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
-        try:
-            if os.name == "posix":  # a port that was in use a moment ago is free there, elsewhere it would be shared
-                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
-            listener.listen(128)  # now, as two may bind the same port and only one may listen
-        except OSError:
-            listener.close()
-            raise
-    except (OSError, UnicodeError) as error:
-        if getattr(error, "errno", None) == errno.EADDRINUSE:
-            raise OutputError(f"port {port} of {host} is taken; choose another with --port, or 0 for any") from None
-        reason = getattr(error, "strerror", None) or error
-        raise OutputError(f"cannot listen on {host}, port {port}: {reason}; see --host and --port") from None
-    return listener
+class _Connection(H11Protocol):
+    """Ends when nothing was asked on it for `ASKING_S`: uvicorn would wait for the rest of a request for ever."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        super().connection_made(transport)
+        self._look_later(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
+        super().connection_lost(exc)
+
+    def _look_later(self, answered: object) -> None:
+        self._timer = self.loop.call_later(ASKING_S, self._look, answered)
+
+    def _look(self, answered: object) -> None:
+        """`answered` is the last request, if it was answered already at the last look; None before the first."""
+        waiting = self.cycle is None or self.cycle.response_complete
+        if waiting and self.cycle is answered:
+            self.transport.close()
+        else:
+            self._look_later(self.cycle if waiting else object())
 
 
 def _names(host: str) -> list[str]:

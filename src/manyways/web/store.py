@@ -17,17 +17,32 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from manyways.database import explained
 from manyways.errors import OutputError
 from manyways.web.events import SHOW, Event, Refused, Tally
 
 ENDING = ".choices.sqlite"
 MOST_EVENTS = 10_000
 MOST_SETS = 30
-"""The newest sets kept, besides the first, and besides the newest one that holds the chosen plan."""
+"""The newest sets kept, besides the first, and besides those that hold a plan of which anything was said."""
+
+MOST_SETS_IN_ALL = 200
 
 LARGEST_ARCHIVE = 900_000_000  # SQLite takes values below 1,000,000,000 bytes
 APPLICATION = 0x6D776368  # "mwch": what tells our files from other SQLite files
 VERSION = 1
+HELD = "another program holds it; wait for its end and try again"
+DAMAGED = "it is damaged or not a file of choices; move it away"
+NOT_WRITABLE = "it cannot be written; put the plans into a folder of your own"
+ADVICE = {
+    "SQLITE_BUSY": HELD,
+    "SQLITE_LOCKED": HELD,
+    "SQLITE_FULL": "the disk is full; what was said so far is kept: make room and try again",
+    "SQLITE_NOTADB": DAMAGED,
+    "SQLITE_CORRUPT": DAMAGED,
+    "SQLITE_CANTOPEN": NOT_WRITABLE,
+    "SQLITE_READONLY": NOT_WRITABLE,
+}
 SCHEMA = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE sets (number INTEGER PRIMARY KEY, time TEXT NOT NULL, label TEXT NOT NULL, keys TEXT NOT NULL, "
@@ -52,14 +67,16 @@ class KeptSet:
 
 @dataclass(frozen=True)
 class State:
-    """What there is to show: the set, all the sets, the marks on its plans and on those of other sets that have any.
+    """What there is to show: one set, all the sets, the marks on its plans and on those of other sets that have any.
 
-    Others, because someone may still be looking at the set before, and must not see its marks vanish.
+    Others, because each person looks at a set of their own choice. `chosen` says where the chosen plan is: `set`,
+    `plan` (counted from 1) in the newest set that holds it, and the `name` that it was given, if any.
     """
 
     shown: KeptSet
     sets: tuple[KeptSet, ...]
     marks: dict[str, dict[str, Any]]
+    chosen: dict[str, Any] | None
     last_event: int
 
 
@@ -110,14 +127,17 @@ class Choices:
             for name, value in (("model", model), ("file", digest)):
                 self._file.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
 
-    def state(self) -> State:
-        """All there is to show, what other processes wrote included."""
+    def state(self, number: int | None = None) -> State:
+        """All there is to show to one who looks at this set, or at the current one; others' writing included."""
         with self._lock, self._explained():
             tally, sets = self._up_to_date(), self._sets()
-            shown = next((kept for kept in sets if kept.number == tally.shown), sets[-1])
+            by_number = {kept.number: kept for kept in sets}
+            if number is not None and number not in by_number:
+                raise no_set(number)
+            shown = by_number.get(tally.shown if number is None else number, sets[-1])
             marked = tally.said_of()
             plans = dict.fromkeys((*shown.keys, *(key for kept in sets for key in kept.keys if key in marked)))
-            return State(shown, sets, tally.marks(plans), tally.last_event)
+            return State(shown, sets, tally.marks(plans), _chosen(tally, sets), tally.last_event)
 
     def archive(self, number: int) -> bytes | None:
         """The plan file of a set, if it is kept."""
@@ -126,17 +146,14 @@ class Choices:
         return None if found is None else found[0]
 
     def add_set(self, label: str, archive: bytes, keys: Sequence[str]) -> int:
-        """Keep a set and show it; the oldest ones beyond `MOST_SETS` go. Returns its number."""
+        """Keep a set, which is then the current one; returns its number.
+
+        Sets older than the `MOST_SETS` newest go, unless someone gave one of their plans a star, a name or a note.
+        Beyond `MOST_SETS_IN_ALL` the oldest go even so, but never the first one and the newest one that holds the
+        chosen plan. What was said of a plan is kept as an event in any case.
+        """
         with self._changing():
             return self._insert_set(label, archive, keys)
-
-    def show(self, number: int) -> None:
-        """Say which set is shown."""
-        with self._changing():
-            if number not in {kept.number for kept in self._sets()}:
-                raise Refused(f"there is no set {number}; it may have made room for newer ones", 404)
-            self._check_room()
-            self._insert_event("", SHOW, "", number)
 
     def mark(self, plan: str, kind: str, author: str, value: Any) -> None:
         """Add what someone said about a plan."""
@@ -194,10 +211,8 @@ class Choices:
         row = (number, _now(), label, json.dumps(list(keys)), digest, archive)
         self._file.execute("INSERT INTO sets VALUES (?, ?, ?, ?, ?, ?)", row)
         self._insert_event("", SHOW, "", number)
-        chosen = self._up_to_date().chosen
-        holding = max((kept.number for kept in self._sets() if chosen in kept.keys), default=1)
-        old = "DELETE FROM sets WHERE number NOT IN (1, ?) AND number <= ?"
-        self._file.execute(old, (holding, number - MOST_SETS))
+        gone = _to_go(self._up_to_date(), self._sets())
+        self._file.executemany("DELETE FROM sets WHERE number = ?", [(old,) for old in gone])
         return number
 
     @contextmanager
@@ -224,22 +239,37 @@ class Choices:
     @contextmanager
     def _explained(self) -> Iterator[None]:
         try:
-            yield
-        except sqlite3.Error as error:
-            reason = getattr(error, "sqlite_errorname", "")
-            if reason.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-                advice = "another program holds it; wait for its end and try again"
-            elif reason == "SQLITE_FULL":
-                advice = "the disk is full; what was said so far is kept: make room and try again"
-            elif reason.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
-                advice = "it is damaged or not a file of choices; move it away"
-            elif reason.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY")):
-                advice = "it cannot be written; put the plans into a folder of your own"
-            else:
-                advice = f"{error}; what was said so far is kept"
-            raise OutputError(f"cannot use {self.path}: {advice}") from None
+            with explained(str(self.path), ADVICE, "what was said so far is kept"):
+                yield
         except json.JSONDecodeError as error:
             raise OutputError(f"cannot use {self.path}: it is damaged ({error}); move it away") from None
+
+
+def no_set(number: int) -> Refused:
+    return Refused(f"there is no set {number}; it may have made room for newer ones", 404)
+
+
+def _chosen(tally: Tally, sets: Sequence[KeptSet]) -> dict[str, Any] | None:
+    for kept in reversed(sets):
+        if tally.chosen in kept.keys:
+            plan = kept.keys.index(tally.chosen) + 1
+            return {"set": kept.number, "plan": plan, "name": tally.names.get(tally.chosen, "")}
+    return None
+
+
+def _to_go(tally: Tally, sets: Sequence[KeptSet]) -> list[int]:
+    """The numbers of the sets that make room, see `add_set`."""
+    chosen = _chosen(tally, sets)
+    safe = {1, sets[-1].number, *([chosen["set"]] if chosen else [])}
+    said_of = tally.said_of()
+    gone = [
+        kept.number
+        for kept in sets
+        if kept.number <= sets[-1].number - MOST_SETS and kept.number not in safe and said_of.isdisjoint(kept.keys)
+    ]
+    left = [kept.number for kept in sets if kept.number not in {*gone, *safe}]
+    too_many = len(sets) - len(gone) - MOST_SETS_IN_ALL
+    return gone + left[: max(too_many, 0)]
 
 
 def _now() -> str:

@@ -20,6 +20,8 @@ from manyways.errors import ManywaysError
 from manyways.web.events import Refused
 from manyways.web.planner import Found, Request, attend
 
+STOPPED = "Stopped: nothing was changed."
+
 
 @dataclass
 class _Job:
@@ -121,7 +123,7 @@ class Worker:
             self.warm()
             pipe = self._pipe
             if job.cancelled or pipe is None:
-                raise Refused("cancelled")
+                raise Refused(STOPPED)
         heard = False
         try:
             pipe.send(request)
@@ -140,7 +142,7 @@ class Worker:
                 self._discard()
         if not heard and tries > 1 and not job.cancelled:  # it had ended before, while it had nothing to do
             return self._converse(job, request, tries - 1)
-        raise Refused("cancelled" if job.cancelled else reason)
+        raise Refused(STOPPED if job.cancelled else reason)
 
     def _account(self) -> str:
         """Why the process is gone."""

@@ -1,8 +1,10 @@
 // The live page: plan again, keep, name, star, note, choose. What others do meanwhile is fetched and shown.
 
 const shownSet = Number(document.body.dataset.set);
+let newestSet = Number(document.body.dataset.newest);
 let lastEvent = Number(document.body.dataset.event);
-let myJob = null, busy = false, quiet = 0;
+let myJob = null; // the job that was begun here: its number, and the server that counts it
+let busy = false, quiet = 0;
 
 async function ask(path, body) {
   const request = body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
@@ -35,19 +37,30 @@ const trying = (work) => async (...given) => {
 function showMarks(marks) {
   for (const card of cards) {
     const key = card.dataset.key, mark = marks[key] || { name: "", star: false, chosen: false, notes: [] };
-    const title = card.querySelector(".title");
+    const title = card.querySelector(".title"), plan = Number(card.dataset.plan);
     title.textContent = mark.name || title.dataset.own;
     document.querySelectorAll(`[data-title="${key}"]`).forEach((other) => { other.textContent = title.textContent; });
-    for (const id of ["left", "right"]) if (get(id)) get(id).options[Number(card.dataset.plan)].textContent = `${Number(card.dataset.plan) + 1} · ${title.textContent}`;
+    for (const id of ["left", "right"]) if (get(id)) get(id).options[plan].textContent = `${plan + 1} · ${title.textContent}`;
     card.querySelector('[data-do="star"]').setAttribute("aria-pressed", mark.star);
     const choose = card.querySelector('[data-do="choose"]');
     choose.setAttribute("aria-pressed", mark.chosen);
     choose.querySelector(".verb").textContent = mark.chosen ? "Chosen" : "Choose";
     card.classList.toggle("chosen", mark.chosen);
-    const name = card.querySelector('[data-form="name"] input');
-    if (document.activeElement !== name) name.value = mark.name;
-    card.querySelector("[data-notes]").replaceChildren(...mark.notes.map(noteLine));
+    showName(card.querySelector('[data-form="name"] input'), mark.name);
+    showNotes(card.querySelector("[data-notes]"), mark.notes);
   }
+  if (left) nameSides();
+}
+
+function showName(field, name) {
+  if (field.value === field.defaultValue) field.value = name; // else somebody is writing in it
+  field.defaultValue = name;
+}
+
+function showNotes(list, notes) {
+  const known = new Map([...list.children].map((line) => [Number(line.dataset.note), line]));
+  for (const [id, line] of known) if (!notes.some((note) => note.id === id)) line.remove();
+  for (const note of notes) if (!known.has(note.id)) list.append(noteLine(note));
 }
 
 function noteLine(note) {
@@ -63,10 +76,27 @@ function noteLine(note) {
   return line;
 }
 
-async function markPlan(card, kind, value) {
-  const answer = await ask("mark", { plan: card.dataset.key, kind, value, author: get("author").value.trim() });
+function showChosen(chosen) {
+  const line = get("chosen-line");
+  line.textContent = chosen ? "Chosen: " : "Nothing is chosen yet.";
+  if (!chosen) return;
+  const link = document.createElement("a");
+  link.href = `${chosen.set === shownSet ? "" : `?set=${chosen.set}`}#plan-${chosen.plan}`;
+  link.textContent = `plan ${chosen.plan} of set ${chosen.set}`;
+  const name = document.createElement("bdi");
+  name.textContent = chosen.name;
+  line.append(link, ...(chosen.name ? [" (", name, ")"] : []));
+}
+
+function take(answer) {
+  if (answer.last_event < lastEvent) return; // an answer that was overtaken
   lastEvent = answer.last_event;
-  showMarks(answer.marks);
+  if (answer.marks) showMarks(answer.marks);
+  if (answer.chosen !== undefined) showChosen(answer.chosen);
+}
+
+async function markPlan(card, kind, value) {
+  take(await ask("mark", { plan: card.dataset.key, kind, value, author: get("author").value.trim() }));
 }
 
 get("plans").addEventListener("click", trying(async (event) => {
@@ -86,20 +116,24 @@ get("plans").addEventListener("submit", (event) => {
   const form = event.target, field = form.elements.value;
   trying(async () => {
     await markPlan(form.closest(".card"), form.dataset.form, field.value.trim());
-    if (form.dataset.form === "note") field.value = "";
+    field.value = form.dataset.form === "note" ? "" : field.defaultValue;
     say("Saved.");
   })();
 });
+
+const unsaved = () => [...document.querySelectorAll(".opinions textarea, .opinions input[type=text]")].some((field) => field.value !== field.defaultValue);
 
 // ---- planning again ---------------------------------------------------------------------------
 
 const kept = () => cards.filter((card) => card.querySelector('[data-do="keep"]').checked).map((card) => card.dataset.key);
 
-function nameTheButton() {
+function showWorkbench() {
   const count = kept().length;
-  get("replan").textContent = count ? `Keep ${count}, replace the others` : "Plan again";
+  get("replan").textContent = count === 0 ? "Plan again" : count === cards.length ? `Keep all ${count}, add others` : `Keep ${count}, replace the others`;
+  get("replan").disabled = busy;
+  get("workbench").classList.toggle("floating", busy || count > 0);
 }
-get("plans").addEventListener("change", nameTheButton);
+get("plans").addEventListener("change", showWorkbench);
 
 get("again").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -108,35 +142,48 @@ get("again").addEventListener("submit", (event) => {
     const answer = await ask("plan", {
       k: Number(fields.k.value), tradeoff: Number(fields.tradeoff.value), seed: Number(fields.seed.value), keep: kept(), set: shownSet,
     });
-    myJob = answer.job;
+    myJob = { id: answer.job, server: answer.server };
     showProgress({ doing: "planning", done: 0, total: 0 });
     look();
   })();
 });
 get("cancel").addEventListener("click", trying(() => ask("cancel", {})));
-get("refresh").addEventListener("click", () => location.reload());
-if (get("sets")) get("sets").addEventListener("change", trying(async () => {
-  await ask("show", { set: Number(get("sets").value) });
-  location.reload();
-}));
+get("refresh").addEventListener("click", () => location.assign("./"));
+if (get("sets")) get("sets").addEventListener("change", () => location.assign(`?set=${get("sets").value}`));
 
 function showProgress(job) {
   busy = Boolean(job);
   get("progress").hidden = !job;
   get("cancel").hidden = !job;
-  get("replan").disabled = busy;
+  showWorkbench();
   if (!job) return;
   const bar = get("progress").querySelector("progress");
   if (job.total) bar.value = job.done / job.total; else bar.removeAttribute("value");
-  const value = typeof job.objective === "number" ? `, objective ${job.objective.toPrecision(5)}` : "";
-  get("progress-text").textContent = `${job.doing}${job.total ? ` ${Math.round((100 * job.done) / job.total)} %` : ""}${value}`;
+  get("progress-text").textContent = `${job.doing}${job.total ? `, ${Math.round((100 * job.done) / job.total)} %` : ""}`;
 }
 
-function settle(finished) {
-  if (myJob === null || !finished || finished.id !== myJob) return;
+function tellNews(text) {
+  get("news").hidden = false;
+  get("news").querySelector("span").textContent = text;
+}
+
+// What became of the job that was begun here. Returns whether the page is about to be left.
+function settle(state) {
+  if (myJob === null) return false;
+  const mine = (job) => job && job.id === myJob.id && state.server === myJob.server;
+  if (mine(state.job)) return false;
+  const { finished } = state, own = mine(finished);
   myJob = null;
-  if (finished.ok) location.reload();
-  else trouble(finished.message);
+  if (!own && state.set !== newestSet) tellNews("There is a new set of plans.");
+  else if (!own) trouble("Planning was interrupted.");
+  else if (!finished.ok) trouble(finished.message);
+  else if (unsaved()) tellNews("The new plans are there. What you are writing is not saved yet.");
+  else {
+    location.assign("./");
+    return true;
+  }
+  newestSet = state.set;
+  return false;
 }
 
 // ---- looking after what happened --------------------------------------------------------------
@@ -148,13 +195,12 @@ async function look() {
     const state = await ask(`state?since=${lastEvent}`);
     quiet = 0;
     if (get("trouble").dataset.lost) { trouble(""); delete get("trouble").dataset.lost; }
-    if (state.last_event > lastEvent && state.marks) showMarks(state.marks);
-    lastEvent = state.last_event;
+    take(state);
     showProgress(state.job);
-    settle(state.finished);
-    if (state.set !== shownSet && myJob === null) {
-      get("news").hidden = false;
-      get("news").querySelector("span").textContent = "Somebody planned again: there is another set of plans.";
+    if (settle(state)) return;
+    if (state.set !== newestSet && myJob === null) {
+      newestSet = state.set;
+      tellNews("Somebody planned again: there is a new set of plans.");
     }
   } catch (error) {
     if (++quiet === 2) {
@@ -168,5 +214,5 @@ try { get("author").value = localStorage.getItem("manyways-author") || ""; } cat
 get("author").addEventListener("change", () => {
   try { localStorage.setItem("manyways-author", get("author").value.trim()); } catch { /* likewise */ }
 });
-nameTheButton();
+showWorkbench();
 look();

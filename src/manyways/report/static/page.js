@@ -28,7 +28,7 @@ const blend = (from, to, share) => from.map((value, i) => value + (to[i] - value
 
 const cells = drawn ? world.rows * world.columns : 0;
 const walls = drawn ? bytes(world.walls) : null;
-const isWall = (cell) => (walls[cell >> 3] >> (7 - (cell & 7))) & 1;
+const ground = (cell) => blend(colours.map, colours.wall, walls[cell] / 255);
 
 function unpack(plan) {
   if (!plan.bytes) plan.bytes = bytes(plan.time);
@@ -53,9 +53,8 @@ function timePicture(plan) {
   const time = unpack(plan);
   // A cell that is visited at all must be seen: the ramp starts a little above nothing.
   return picture((cell) => {
-    const ground = isWall(cell) ? colours.wall : colours.map;
     const level = time[cell] / 255;
-    return level > 0.012 ? blend(ground, colours.time, 0.12 + 0.88 * level) : ground;
+    return level > 0.012 ? blend(ground(cell), colours.time, 0.12 + 0.88 * level) : ground(cell);
   });
 }
 
@@ -63,10 +62,9 @@ function differencePicture(one, other) {
   let most = 1e-12;
   for (let cell = 0; cell < cells; cell++) most = Math.max(most, Math.abs(share(one, cell) - share(other, cell)));
   return picture((cell) => {
-    const ground = isWall(cell) ? colours.wall : colours.map;
     const gap = share(one, cell) - share(other, cell);
     const level = Math.sqrt(Math.abs(gap) / most);
-    return level > 0.03 ? blend(ground, gap > 0 ? colours.left : colours.right, 0.1 + 0.9 * level) : ground;
+    return level > 0.03 ? blend(ground(cell), gap > 0 ? colours.left : colours.right, 0.1 + 0.9 * level) : ground(cell);
   });
 }
 
@@ -136,15 +134,18 @@ class Stage {
       this.sheet = this.sheet || timePicture(data.plans[this.plan]);
       paint(this.element, this.sheet, this.trail);
     } else if (this.element) {
-      const seen = this.step < 0 ? [] : this.run.at.slice(Math.max(0, this.step - 8), this.step + 1);
-      this.element.replaceChildren(...seen.map((state) => item(data.visited[state])));
+      const now = Math.max(this.step, 0);
+      this.element.replaceChildren(...this.run.at.slice(Math.max(0, now - 8), now + 1).map((choice) => item(data.visited[choice])));
     }
-    if (!this.moment) return;
-    if (this.step < 0) this.moment.textContent = "";
-    else {
-      const place = drawn ? "" : `, in ${data.visited[this.run.at[this.step]]}`;
-      this.moment.textContent = `step ${this.step + 1} of ${this.run.at.length}${place}; earned ${this.run.earned[this.step].toPrecision(4)}`;
-    }
+    if (this.moment) this.moment.textContent = this.step < 0 ? "" : this.told();
+  }
+  told() {
+    const step = this.step, { goals, earned, at } = this.run;
+    const before = goals.filter((when) => when < step), last = before.length ? before[before.length - 1] : -1;
+    const words = goals.includes(step) ? `reached the goal after ${step - last - 1} steps` : `step ${step - last}`;
+    const round = goals.length ? (before.length ? "second time: " : "first time: ") : "";
+    const place = drawn ? "" : `, ${data.visited[at[step]]}`;
+    return `${round}${words}${place}; expected reward so far ${earned[step].toPrecision(4)}`;
   }
   advance() {
     this.step = Math.min(this.step + 1, this.run.at.length - 1);
@@ -183,6 +184,7 @@ function tick(now) {
 function start(button, stages) {
   if (stages.every((stage) => stage.step >= stage.run.at.length - 1)) stages.forEach((stage) => { stage.step = -1; });
   button.setAttribute("aria-pressed", "true");
+  button.querySelector(".verb").textContent = "Pause";
   const first = playing.size === 0;
   playing.set(button, stages);
   if (first) { due = 0; requestAnimationFrame(tick); }
@@ -191,6 +193,7 @@ function start(button, stages) {
 function stop(button) {
   playing.delete(button);
   button.setAttribute("aria-pressed", "false");
+  button.querySelector(".verb").textContent = "Play";
 }
 
 function toggle(button, stages) {
@@ -215,17 +218,32 @@ for (const card of cards) {
   if (canvas) near.observe(canvas);
 }
 
-let picked = [];
+// Comparing takes two: the first press remembers a plan, the second, on another card, shows both.
+let picked = null;
+function pick(plan) {
+  picked = plan;
+  for (const card of cards) {
+    const own = Number(card.dataset.plan) === plan, button = card.querySelector('[data-do="compare"]');
+    card.classList.toggle("picked", own);
+    button.setAttribute("aria-pressed", own);
+    button.querySelector(".verb").textContent = plan === null ? "Compare" : own ? "Pick another" : `Compare with plan ${plan + 1}`;
+  }
+}
+function showPair(one, other) {
+  compare(one, other);
+  get("compare").scrollIntoView({ block: "start" });
+  get("right").focus({ preventScroll: true });
+}
 get("plans").addEventListener("click", (event) => {
   const button = event.target.closest("[data-do]");
   if (!button) return;
   const card = button.closest(".card"), plan = Number(card.dataset.plan);
   if (button.dataset.do === "play") toggle(button, [stages.get(card)]);
   if (button.dataset.do === "compare") {
-    picked = [...picked.filter((other) => other !== plan), plan].slice(-2);
-    compare(...(picked.length === 2 ? picked : [plan, farthest(plan)]));
-    get("compare").scrollIntoView({ block: "start" });
-    get("right").focus({ preventScroll: true });
+    const first = picked;
+    pick(first === null ? plan : null);
+    if (first !== null && first !== plan) showPair(first, plan);
+    else say(first === null ? `Plan ${plan + 1} is picked. Press Compare on another plan.` : "No plan is picked.");
   }
 });
 get("plans").addEventListener("change", (event) => {
@@ -233,8 +251,13 @@ get("plans").addEventListener("change", (event) => {
   cards.forEach((card) => card.classList.toggle("chosen", card.contains(event.target)));
   const line = get("favourite");
   line.hidden = false;
-  line.querySelector("code").textContent = `manyways export plans.mw policy.json --plan ${event.target.value}`;
+  line.querySelector("code").textContent = `manyways export ${line.dataset.file} policy.json --plan ${event.target.value}`;
   line.querySelector("span").textContent = `You chose plan ${event.target.value}. To have it as a file:`;
+});
+if (get("favourite")) get("favourite").querySelector("button").addEventListener("click", () => {
+  get("favourite").hidden = true;
+  document.querySelectorAll("[name=favourite]").forEach((radio) => { radio.checked = false; });
+  cards.forEach((card) => card.classList.remove("chosen"));
 });
 
 // ---- compare ----------------------------------------------------------------------------------
@@ -252,12 +275,17 @@ function compare(one, other) {
   stop(get("play"));
   left.show(one);
   right.show(other);
-  get("left-name").textContent = `Plan ${one + 1}: ${titleOf(one)}`;
-  get("right-name").textContent = `Plan ${other + 1}: ${titleOf(other)}`;
+  document.querySelectorAll("[data-left]").forEach((place) => { place.textContent = one + 1; });
+  document.querySelectorAll("[data-right]").forEach((place) => { place.textContent = other + 1; });
+  nameSides();
   const apart = data.distances[one][other];
   const much = one === other ? "the same plan twice" : apart < 0.01 ? "nearly the same" : apart < 0.2 ? "rather alike" : apart < 0.45 ? "clearly different" : "very different";
   get("apart").textContent = `Plans ${one + 1} and ${other + 1} are ${much}: distance ${apart.toFixed(2)} of at most 0.69.`;
   showDifference(data.plans[one], data.plans[other]);
+}
+
+function nameSides() {
+  for (const [id, stage] of [["left", left], ["right", right]]) get(`${id}-name`).textContent = `Plan ${stage.plan + 1}: ${titleOf(stage.plan)}`;
 }
 
 function showDifference(one, other) {
@@ -271,7 +299,7 @@ function showDifference(one, other) {
     .filter((row) => Math.abs(row.gap) > 5e-4).sort((a, b) => Math.abs(b.gap) - Math.abs(a.gap)).slice(0, 12);
   const most = Math.max(...rows.map((row) => Math.abs(row.gap)), 1e-9);
   place.replaceChildren(...rows.map((row) => differenceBar(row, most)));
-  if (!rows.length) place.textContent = "They spend their time in the same states, and differ in what they do there.";
+  if (!rows.length) place.textContent = "They do the same for nearly all of their time.";
 }
 
 function differenceBar(row, most) {
@@ -283,7 +311,7 @@ function differenceBar(row, most) {
   bar.style.width = `${(100 * Math.abs(row.gap)) / most}%`;
   track.append(bar);
   const number = Object.assign(document.createElement("span"), { className: "share" });
-  number.textContent = `${row.gap > 0 ? "left" : "right"} +${(100 * Math.abs(row.gap)).toFixed(1)} %`;
+  number.textContent = `+${(100 * Math.abs(row.gap)).toFixed(1)} %`;
   line.append(what, track, number);
   return line;
 }
@@ -321,7 +349,9 @@ get("measures").addEventListener("click", (event) => {
   const button = event.target.closest("[data-sort]");
   if (!button) return;
   const heading = button.closest("th"), index = Number(button.dataset.sort);
-  const order = heading.getAttribute("aria-sort") === "descending" ? "ascending" : heading.hasAttribute("aria-sort") ? "descending" : index ? "descending" : "ascending";
+  const first = index && Number(button.dataset.better) >= 0 ? "descending" : "ascending"; // the best on top
+  const other = first === "ascending" ? "descending" : "ascending";
+  const order = heading.getAttribute("aria-sort") === first ? other : first;
   heading.closest("tr").querySelectorAll("th").forEach((other) => other.removeAttribute("aria-sort"));
   heading.setAttribute("aria-sort", order);
   const body = get("measures").tBodies[0];
@@ -352,8 +382,12 @@ if (heat) {
     const [i, j] = pair(event);
     get("heat-text").textContent = `plans ${i + 1} and ${j + 1}: ${data.distances[i][j].toFixed(2)} (press to compare)`;
   });
-  heat.addEventListener("click", (event) => { compare(...pair(event)); get("compare").scrollIntoView(); });
+  heat.addEventListener("click", (event) => showPair(...pair(event)));
 }
+if (get("distances")) get("distances").addEventListener("click", (event) => {
+  const button = event.target.closest("[data-pair]");
+  if (button) showPair(...button.dataset.pair.split(" ").map(Number));
+});
 
 // ---- from the beginning -----------------------------------------------------------------------
 
