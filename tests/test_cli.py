@@ -363,7 +363,7 @@ def test_help_names_every_command(manyways):
     answer = manyways("--help")
     assert (answer.code, answer.err) == (DONE, "")
     assert set(COMMANDS) <= set(answer.words.split())
-    assert "manyways plan nine-rooms:7" in answer.words
+    assert "manyways serve nine-rooms:7" in answer.words
 
 
 def test_help_tells_all_defaults(manyways):

@@ -140,7 +140,7 @@ def test_names_with_several_blanks_between_them(read):
 @pytest.mark.parametrize(
     ("reward", "message"),
     [
-        (None, "there are 2 rewards, say which one to take: '', 'steps'"),
+        (None, "there are 2 rewards, say which one to take, as in --reward NAME: '', 'steps'"),
         ("step", "there is no reward 'step'; there is '', 'steps'"),
     ],
 )
@@ -291,8 +291,7 @@ def test_what_is_written_comes_back(tmp_path_factory, seed, data):
     starts[rng.integers(mdp.n_states)] = True
     text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n"), max_size=5)
     label = text.filter(lambda name: name not in text_tables.NOT_KEPT)
-    # A label without states has no place in the file.
-    labels = {name: np.arange(mdp.n_states) <= i for i, name in enumerate(data.draw(st.sets(label, max_size=3)))}
+    labels = {name: np.arange(mdp.n_states) < i for i, name in enumerate(data.draw(st.sets(label, max_size=3)))}
     mdp = uniform_start(mdp, starts, labels=labels, state_names=[f"x={s}, [y]" for s in range(mdp.n_states)])
     path = tmp_path_factory.mktemp("drn") / "model.drn"
     write_drn(mdp, path)
@@ -315,15 +314,28 @@ def test_action_names_become_single_words(tmp_path):
     assert read_drn(tmp_path / "model.drn").action_names == ("go_on", "_")
 
 
+@pytest.mark.parametrize(("name", "written"), [("[c]", "_[c]"), ("__NOLABEL__", "___NOLABEL__"), ("c[1]", "c[1]")])
+def test_action_names_that_look_like_something_else(tmp_path, name, written):
+    write_drn(mw.MDP.from_transitions([(0, name, 0, 1.0, 0.0)]), tmp_path / "model.drn")
+    assert read_drn(tmp_path / "model.drn").action_names == (written,)
+
+
 def test_what_the_format_cannot_hold(tmp_path):
     rows = [(s, "a", t, 0.5, 0.0) for s in (0, 1) for t in (0, 1)]
     path = tmp_path / "model.drn"
     with pytest.raises(OutputError, match="some states are likelier to start in than others"):
         write_drn(mw.MDP.from_transitions(rows, start={0: 0.25, 1: 0.75}), path)
     with pytest.raises(OutputError, match="means the start by the label 'init'"):
-        write_drn(mw.MDP.from_transitions(rows, labels={"init": [1]}), path)
+        write_drn(mw.MDP.from_transitions(rows, labels={"init": [0]}), path)
+    with pytest.raises(OutputError, match="means states without actions by the label 'deadlock'"):
+        write_drn(mw.MDP.from_transitions(rows, labels={"deadlock": [1]}), path)
+    with pytest.raises(OutputError, match="the actions 'a b' and 'a_b' would both be called 'a_b'"):
+        write_drn(mw.MDP.from_transitions([(0, name, 0, 1.0, 0.0) for name in ("a b", "a_b")]), path)
+    with pytest.raises(OutputError, match=r"the states 'a b' and 'a\\nb' would both be called 'a b'"):
+        write_drn(mw.MDP.from_transitions([(name, "a", name, 1.0, 0.0) for name in ("a b", "a\nb")]), path)
     with pytest.raises(OutputError, match="has a line break"):
         write_drn(mw.MDP.from_transitions(rows, labels={"a\nb": [1]}), path)
+    assert not path.exists()
     with pytest.raises(OutputError, match="cannot write"):
         write_drn(mw.MDP.from_transitions(rows), tmp_path / "no" / "model.drn")
 

@@ -27,6 +27,65 @@ def test_written_and_read_is_the_same_policy(seed, ending, tmp_path_factory):
     np.testing.assert_array_equal(load_policy(path, policy.mdp).probabilities, policy.probabilities)
 
 
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(
+    ["{", "b}{", "a + b", "0.5: 1 {x}", "} + 0.5: 1 {", "a\nb", "c\rd", "e\u2028f", '"', "", "1:"]
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    states=st.lists(NAMES, min_size=1, max_size=3, unique=True),
+    actions=st.lists(NAMES, min_size=1, max_size=3, unique=True),
+    ending=st.sampled_from(FORMATS),
+    alone=st.booleans(),
+)
+def test_whatever_the_names_it_is_the_same_policy(states, actions, ending, alone, tmp_path_factory):
+    mdp = mw.MDP.from_transitions([(s, a, s, 1.0, 0.0) for s in states for a in actions])
+    row = np.eye(len(actions))[-1] if alone else np.full(len(actions), 1 / len(actions))
+    policy = Policy(mdp, np.tile(row, len(states)))
+    path = policy.save(tmp_path_factory.mktemp("policy") / f"policy{ending}")
+    np.testing.assert_array_equal(load_policy(path, mdp).probabilities, policy.probabilities)
+
+
+@pytest.mark.parametrize("ending", [".json", ".csv"])
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"state_names": ["a", "a"]}, "several states have the same name"),
+        ({"action_names": ["go", "go"]}, "several actions of state 's0' have the name 'go'"),
+    ],
+)
+def test_names_that_do_not_tell_apart_are_not_written(names, message, ending, tmp_path):
+    mdp = mw.MDP.from_dense(np.full((2, 2, 2), 0.5), np.eye(2), **names)
+    with pytest.raises(mw.ManywaysError, match=message):
+        Policy(mdp, np.full(4, 0.5)).save(tmp_path / f"p{ending}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_probability_beyond_all_numbers(tmp_path):
+    mdp = mw.MDP.from_dense(np.ones((1, 1, 1)), [0.0])
+    text = Policy(mdp, np.ones(1)).to_bytes(".json").decode().replace("1.0", "9" * 400)
+    (tmp_path / "p.json").write_text(text)
+    with pytest.raises(mw.SourceError, match="the probability of action 'a0' in state 's0' must be a finite number"):
+        load_policy(tmp_path / "p.json", mdp)
+
+
+def test_an_array_for_another_number_of_choices_is_not_unpacked(tmp_path):
+    mdp = mw.MDP.from_dense(np.ones((1, 1, 1)), [0.0])
+    np.savez_compressed(tmp_path / "p.npz", model=np.array(mdp.digest), policy=np.zeros(10**6))
+    with pytest.raises(mw.SourceError, match=r"'policy' must have the shape \(1,\) for model, found \(1000000,\)"):
+        load_policy(tmp_path / "p.npz", mdp)
+
+
+@pytest.mark.parametrize("discount", [0.5, 0.9, 0.99])
+def test_the_interval_of_a_plan_without_chance_holds_what_was_computed(discount):
+    mdp = mw.MDP.from_transitions([("a", "go", "b", 1.0, 1.0), ("b", "stay", "b", 1.0, 5.0)])
+    run = mw.simulate(mw.plan(mdp, 1, criterion=mw.Discounted(discount)), 1)
+    low, high = run.model.interval
+    assert low <= run.computed <= high
+    assert high - low < 0.01
+
+
 @pytest.mark.parametrize("ending", FORMATS)
 def test_a_plan_of_a_set(ending, tmp_path):
     plans = mw.plan("four-rooms:0", 2, 8.0)

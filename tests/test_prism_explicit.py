@@ -124,7 +124,7 @@ def test_several_rewards_in_numbered_files(read, refusal):
     files = {".tra": DTMC_FILES[".tra"], "1.srew": "2 1\n1 3\n", "2.srew": '# Reward structure "cost"\n2 1\n1 -3\n'}
     assert read(files, "cost").reward.tolist() == [0, -3]
     assert read(files, "1").reward.tolist() == [0, 3]
-    assert "there are 2 rewards, say which one to take: '1', 'cost'" in refusal(files)
+    assert "there are 2 rewards, say which one to take, as in --reward NAME: '1', 'cost'" in refusal(files)
 
 
 # ---- refusals ---------------------------------------------------------------------------------
@@ -256,6 +256,17 @@ def test_models_larger_than_what_is_written_at_once(tmp_path, monkeypatch):
     assert read_prism_explicit(tmp_path / "model.tra").digest == mdp.digest
 
 
+def test_odd_names(tmp_path):
+    names = ["a\rb=1", " s ", "(x)", "\u2028", "a,b"]
+    mdp = mw.MDP.from_transitions(
+        [(name, action, name, 1.0, 0.0) for name in names for action in ("#a", "[b]", "c\0d")]
+    )
+    write_prism_explicit(mdp, tmp_path / "model.tra")
+    back = read_prism_explicit(tmp_path / "model.tra")
+    assert back.state_names == ("a b=1", *names[1:])
+    assert back.action_names == ("#a", "[b]", "c_d")
+
+
 def test_what_was_there_before_is_replaced(tmp_path):
     named = mw.MDP.from_transitions([(s, "a", 0, 1.0, 1.0) for s in range(3)])
     unnamed = mw.MDP.from_csr(np.ones((1, 1)), [0.0], [0, 1])
@@ -272,7 +283,11 @@ def test_what_the_format_cannot_hold(tmp_path):
     with pytest.raises(OutputError, match="some states are likelier to start in than others"):
         write_prism_explicit(mw.MDP.from_transitions(rows, start={0: 0.25, 1: 0.75}), tra)
     with pytest.raises(OutputError, match="means the start by the label 'init'"):
-        write_prism_explicit(mw.MDP.from_transitions(rows, labels={"init": [1]}), tra)
+        write_prism_explicit(mw.MDP.from_transitions(rows, labels={"init": [0]}), tra)
+    with pytest.raises(OutputError, match="means states without actions by the label 'deadlock'"):
+        write_prism_explicit(mw.MDP.from_transitions(rows, labels={"deadlock": [1]}), tra)
+    with pytest.raises(OutputError, match="the actions 'a b' and 'a_b' would both be called 'a_b'"):
+        write_prism_explicit(mw.MDP.from_transitions([(0, name, 0, 1.0, 0.0) for name in ("a b", "a_b")]), tra)
     for label in ("a\nb", 'a"b'):
         with pytest.raises(OutputError, match="has a quote or a line break"):
             write_prism_explicit(mw.MDP.from_transitions(rows, labels={label: [1]}), tra)

@@ -335,7 +335,9 @@ def test_settings_that_do_not_fit(tmp_path, capfd):
         read_storm(ROBOT, "N=3,B=4,Q=1")
     with pytest.raises(SourceError, match="syntax error"):
         read_storm(ROBOT, "N3")
-    with pytest.raises(SettingError, match="several reward structures, 'gain', 'moves'"):
+    with pytest.raises(
+        SettingError, match="several reward structures, 'gain', 'moves'; say which one to use, as in --reward NAME"
+    ):
         read_storm(ROBOT, "N=3,B=4")
     with pytest.raises(SettingError, match="no reward structure 'gold'; it has 'gain', 'moves'"):
         read_storm(ROBOT, "N=3,B=4", "gold")
@@ -348,5 +350,7 @@ def test_settings_that_do_not_fit(tmp_path, capfd):
 
 def test_without_stormpy_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "stormpy", None)
-    with pytest.raises(SettingError, match=r"pip install 'manyways\[storm\]'"):
+    with pytest.raises(
+        SettingError, match=r"PRISM's language or JANI needs stormpy, .* pip install 'manyways\[storm\]'"
+    ):
         read_storm(ROBOT, "N=3,B=4", "gain")

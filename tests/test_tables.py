@@ -12,6 +12,7 @@ from scipy import sparse
 import manyways as mw
 from fuzzing import read_or_refusal
 from manyways.formats.tables import read_npz, write_npz
+from manyways.formats.writer import write_model
 from problems import random_mdp
 
 P = np.array([[[0.5, 0.5], [0.0, 1.0]], [[1.0, 0.0], [0.3, 0.7]]])  # (A, S, S)
@@ -97,16 +98,57 @@ def test_files_that_hold_no_model(tmp_path):
     with pytest.raises(mw.SourceError, match=r"not an \.npz file, or is truncated"):
         mw.read(tmp_path / "broken.npz")
     np.savez(tmp_path / "objects.npz", P=np.array([{}], dtype=object), R=[1.0])
-    with pytest.raises(mw.SourceError, match="cannot be read"):
+    with pytest.raises(mw.SourceError, match="'P' must hold numbers or text, found object"):
         mw.read(tmp_path / "objects.npz")
 
 
-def test_a_zip_bomb_is_refused_before_it_is_opened(tmp_path, monkeypatch):
-    monkeypatch.setattr("manyways.formats.tables.LARGEST", 10**6)
-    with zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("P.npy", b"0" * 10**7)
-    with pytest.raises(mw.SourceError, match="claims 10,000,000 bytes"):
+@pytest.mark.parametrize(
+    ("limit", "arrays", "message"),
+    [
+        (
+            "LARGEST",
+            {"P": np.zeros((1, 1000, 1000)), "R": np.zeros(1000)},
+            "claims 8,008,256 bytes of arrays; more than",
+        ),
+        (
+            "LARGEST_PACKED",
+            {"P": np.zeros((1, 1000, 1000)), "R": np.zeros(1000)},
+            "so nearly all are alike; save it with",
+        ),
+        ("LARGEST", {"P": P, "R": np.zeros(10**6)}, r"'R' must have the shape .* found \(1000000,\)"),
+        (
+            "LARGEST",
+            {"P": P, "R": R, "start": np.zeros(10**6)},
+            r"'start' must have the shape \(2,\), as the others say",
+        ),
+        ("LARGEST", {"P": P, "R": R, "label:x": np.zeros(10**6, bool)}, "'label:x' must have the shape"),
+        ("LARGEST", {"P": P, "R": R, "action_names": np.zeros(10**6, "U1")}, "more 'action_names' than 4 choices"),
+    ],
+)
+def test_a_zip_bomb_is_refused_before_it_is_opened(limit, arrays, message, tmp_path, monkeypatch):
+    monkeypatch.setattr(f"manyways.formats.npz.{limit}", 10**6)
+    monkeypatch.setattr("manyways.formats.npz.Npz._array", lambda *_: pytest.fail("an array was unpacked"))
+    np.savez_compressed(tmp_path / "bomb.npz", **arrays)
+    with pytest.raises(mw.SourceError, match=message):
         mw.read(tmp_path / "bomb.npz")
+
+
+def test_what_is_no_part_of_a_model_is_not_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr("manyways.formats.npz.LARGEST", 10**6)
+    np.savez_compressed(tmp_path / "more.npz", P=P, R=R, notes=np.zeros(10**6))
+    assert mw.read(tmp_path / "more.npz").digest == mw.from_mdptoolbox(P, R).digest
+
+
+def test_a_large_model_that_is_the_same_everywhere_is_no_bomb(tmp_path, monkeypatch):
+    monkeypatch.setattr("manyways.formats.npz.LARGEST_PACKED", 10**6)  # so that only the ratio speaks for it
+    n = 10**6
+    whole = mw.MDP.from_csr(
+        sparse.csr_array((np.ones(n), np.zeros(n, np.int32), np.arange(n + 1)), shape=(n, n // 2)),
+        np.zeros(n),
+        np.arange(0, n + 1, 2),
+    )
+    write_npz(whole, tmp_path / "large.npz")
+    assert read_npz(tmp_path / "large.npz").digest == whole.digest
 
 
 def test_a_pickle_is_never_loaded(tmp_path):
@@ -194,11 +236,27 @@ def test_strange_arrays_only_raise_our_errors(data, tmp_path_factory):
         ("R", b"\x93NUMPY\x01\x00\x03\x00(((", "cannot be read"),
         ("state_names", member(np.zeros(0), shape=(10**5, 10**5), descr="<U0"), "which the file is too small for"),
         ("P", member(np.zeros(0), shape=(10**9, 0)), "which the file is too small for"),
-        ("P", member(np.zeros(0), shape=(10**14,)), "cannot be read"),
+        ("P", member(np.zeros(0), shape=(10**14,)), "which the file is too small for"),
+        ("P", member(np.zeros(0), shape=(2**64,)), "which the file is too small for"),
+        ("P", member(np.zeros(2), shape=(-1,)), "which the file is too small for"),
+        ("state_names", member(np.array([2**31 - 1, 65]), descr="<U1", shape=(2,)), "cannot be read: .*"),
+        ("P", b"\x93NUMPY\x01\x00\x0b\x00{'\\escr': 1\n", "the header or the text of an array makes no sense"),
         ("P", member(P.astype(complex)), "'P' must hold numbers or text, found complex128"),
     ],
-    ids=["no array", "no header", "entries of no size", "none along an axis", "too many", "complex"],
+    ids=[
+        "no array",
+        "no header",
+        "entries of no size",
+        "none along an axis",
+        "too many",
+        "beyond any",
+        "negative",
+        "no text",
+        "escape",
+        "complex",
+    ],
 )
+@pytest.mark.filterwarnings("error")
 def test_claims_that_would_take_all_memory_or_time(tmp_path, name, content, message):
     members = {"P": member(P), "R": member(R), name: content}
     with pytest.raises(mw.SourceError, match=message):
@@ -211,10 +269,79 @@ def test_rows_that_end_before_they_begin(tmp_path):
     write_npz(mw.MDP.from_dense(P.transpose(1, 0, 2), R), path)
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files}
-    arrays["row_begin"][-1] = -5
+    for last in (-5, -(2**63)):  # the difference to the latter is too large to be held
+        arrays["row_begin"] = arrays["row_begin"].astype(np.int64)
+        arrays["row_begin"][-1] = last
+        np.savez(path, **arrays)
+        with pytest.raises(mw.ModelError, match="beginnings of the rows do not rise"):
+            read_npz(path)
+
+
+def test_next_states_that_do_not_exist(tmp_path):
+    path = tmp_path / "model.npz"
+    write_npz(mw.MDP.from_dense(P.transpose(1, 0, 2), R), path)
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    arrays["next_state"] = arrays["next_state"].astype(np.uint64)
+    arrays["next_state"][0] = 2**64 - 1
     np.savez(path, **arrays)
-    with pytest.raises(mw.ModelError, match="beginnings of its rows do not rise"):
+    with pytest.raises(mw.ModelError, match=r"next states must lie in 0\.\.1, found 0 to 18446744073709551615"):
         read_npz(path)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("number", [1e308, np.inf, np.nan])
+@pytest.mark.parametrize("name", ["P", "R", "start"])
+def test_numbers_too_large_are_refused_without_warnings(name, number, tmp_path):
+    arrays = {"P": P, "R": np.ones((2, 2, 2)), "start": np.array([1.0, 0.0])}
+    arrays[name] = np.full_like(arrays[name], number)
+    np.savez(tmp_path / "model.npz", **arrays)
+    if (name, number) == ("R", 1e308):
+        assert (read_npz(tmp_path / "model.npz").reward == 1e308).all()
+    else:
+        with pytest.raises(mw.ModelError):
+            read_npz(tmp_path / "model.npz")
+
+
+def test_action_numbers_out_of_all_proportion(tmp_path):
+    np.savez(tmp_path / "qe.npz", s_indices=[0, 1], a_indices=[0, 30_000_000], Q=np.eye(2), R=[1.0, 2.0])
+    with pytest.raises(mw.ModelError, match="number 30,000,000, which is too large for a model with 2 choices"):
+        mw.read(tmp_path / "qe.npz")
+
+
+def test_names_as_bytes_are_utf8(tmp_path):
+    np.savez(tmp_path / "m.npz", P=P, R=R, action_names=np.array([b"ab", "é".encode()]))
+    assert read_npz(tmp_path / "m.npz").action_names == ("ab", "é")
+    np.savez(tmp_path / "m.npz", P=P, R=R, action_names=np.array([b"ab", b"\xff"]))
+    with pytest.raises(mw.SourceError, match="cannot be read"):
+        read_npz(tmp_path / "m.npz")
+
+
+def test_labels_and_names_that_a_zip_could_mix_up(tmp_path):
+    rows = [(s, "a", s, 1.0, 0.0) for s in ("s", "t")]
+    mdp = mw.MDP.from_transitions(rows, labels={"x": ["s"], "x.npy": ["t"], "../a/b": ["s"]})
+    write_npz(mdp, tmp_path / "m.npz")
+    assert read_npz(tmp_path / "m.npz").digest == mdp.digest
+    for label in ("x\0y", "x" * 70_000):
+        with pytest.raises(mw.OutputError, match="has a NUL or is too long"):
+            write_npz(mw.MDP.from_transitions(rows, labels={label: ["s"]}), tmp_path / "m.npz")
+    with pytest.raises(mw.OutputError, match="ends in NUL"):
+        write_npz(mw.MDP.from_transitions([("s\0", "a", "s\0", 1.0, 0.0)]), tmp_path / "m.npz")
+
+
+def test_an_array_that_is_there_twice(tmp_path):
+    with zipfile.ZipFile(tmp_path / "m.npz", "w") as archive:
+        for name in ("P.npy", "R.npy", "R"):
+            archive.writestr(name, member(P if name == "P.npy" else R))
+    with pytest.raises(mw.SourceError, match="holds 'R' twice"):
+        read_npz(tmp_path / "m.npz")
+
+
+def test_names_of_cells_come_along(tmp_path):
+    mdp = mw.nine_rooms(0)
+    for ending in (".npz", ".drn", ".tra"):
+        write_model(mdp, tmp_path / f"rooms{ending}")
+        assert mw.read(tmp_path / f"rooms{ending}").state_name(0) == mdp.state_name(0) == "r0c0"
 
 
 @pytest.mark.parametrize("name", ["next_state", "row_begin", "first_choice"])

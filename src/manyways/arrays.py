@@ -40,10 +40,74 @@ def matrix_of(transitions: Any) -> Sparse:
 
 
 def integers(values: ArrayLike, what: str) -> Ints:
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except (ValueError, OverflowError) as error:
+        raise ModelError(f"{what} must be a list of whole numbers: {error}") from None
     if array.ndim != 1 or not (np.issubdtype(array.dtype, np.integer) or array.size == 0):
         raise ModelError(f"{what} must be a list of whole numbers, found {array.dtype} of shape {array.shape}")
+    if array.size and array.max() > np.iinfo(np.int64).max:
+        raise ModelError(f"{what} must be below 2**63, found {array.max()}")
     return array.astype(np.int64)
+
+
+def rises(begin: NDArray[Any]) -> bool:
+    """Whether no entry is below the one before it; the difference of two could be too large to be held."""
+    return bool((begin[1:] >= begin[:-1]).all())
+
+
+def csr_of(data: NDArray[Any], indices: NDArray[Any], begin: NDArray[Any], n_states: int) -> Sparse:
+    """(N, S) CSR from its parts, looked at first: scipy would run over the ends of arrays that do not fit."""
+    for what, array in (("next states", indices), ("beginnings of rows", begin)):
+        if array.ndim != 1 or array.dtype.kind not in "iu":  # scipy would cut 0.5 off to 0
+            raise ModelError(f"the {what} must be whole numbers, found {array.dtype} of shape {array.shape}")
+    if data.shape != indices.shape:
+        raise ModelError(f"there are {data.size} probabilities for {indices.size} next states")
+    if not len(begin) or begin[0] != 0 or begin[-1] != len(indices) or not rises(begin):
+        raise ModelError(
+            f"the beginnings of the rows do not rise from 0 to the number of transitions, which is {len(indices)}"
+        )
+    if indices.size and not (indices.min() >= 0 and indices.max() < n_states):
+        raise ModelError(
+            f"next states must lie in 0..{n_states - 1}, found {indices.min()} to {indices.max()}; states count from 0"
+        )
+    return sparse.csr_array((data, indices, begin), shape=(len(begin) - 1, n_states))
+
+
+def ranks(begin: Ints, n_choices: int) -> Ints:
+    """(N,) the place of each choice in its state."""
+    index = np.arange(n_choices)
+    index -= begin[np.clip(np.searchsorted(begin, index, side="right") - 1, 0, None)] if begin.size else 0
+    return np.maximum(index, 0)
+
+
+def made_up_names(actions: Ints) -> list[str]:
+    """`a0`, `a1`, ... up to the largest action number, which must not be out of all proportion."""
+    largest = int(actions.max(initial=0))
+    most = most_actions(actions.size)
+    if largest >= most:
+        raise ModelError(
+            f"an action has the number {largest:,}, which is too large for a model with {actions.size:,} choices; "
+            "number the actions from 0 on, or give action_names"
+        )
+    return [f"a{i}" for i in range(largest + 1)]
+
+
+def most_actions(n_choices: int) -> int:
+    return max(1000, 100 * n_choices)
+
+
+def check_text(**named: Iterable[Any]) -> None:
+    """Half a character (a lone surrogate) can be in a string of Python's, but in no file and on no page."""
+    for what, given in named.items():
+        names = [str(name) for name in given]
+        try:
+            "".join(names).encode()
+        except UnicodeEncodeError:
+            bad = next(name for name in names if any("\ud800" <= character <= "\udfff" for character in name))
+            raise ModelError(
+                f"the name of {what} {bad[:60]!r} is no text that UTF-8 can hold; give it another name"
+            ) from None
 
 
 def expected_reward(matrix: Sparse, reward: Any) -> Any:
@@ -54,7 +118,8 @@ def expected_reward(matrix: Sparse, reward: Any) -> Any:
         raise ModelError(
             f"a reward per transition must have the transitions' shape {matrix.shape}, found {reward.shape}"
         )
-    return np.asarray(matrix.multiply(sparse.csr_array(reward)).sum(axis=1)).ravel()
+    with np.errstate(all="ignore"):  # the model refuses what is not finite
+        return np.asarray(matrix.multiply(sparse.csr_array(reward)).sum(axis=1)).ravel()
 
 
 def start_or_first(start: ArrayLike | None, n_states: int) -> Any:

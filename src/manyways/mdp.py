@@ -26,11 +26,15 @@ from manyways.arrays import (
     Floats,
     Ints,
     Sparse,
+    check_text,
     expected_reward,
     frozen,
     integers,
+    made_up_names,
     matrix_of,
     members_mask,
+    ranks,
+    rises,
     start_from_states,
     start_or_first,
 )
@@ -71,14 +75,17 @@ class MDP:
     name: str = "model"
     source: str | None = None
 
+    @np.errstate(all="ignore")  # what overflows is refused in a sentence, not told in a warning
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "first_choice", frozen(self.first_choice, np.int64))
-        put(self, "actions", frozen(self.actions, np.int32))
+        put(self, "first_choice", frozen(integers(self.first_choice, "first_choice"), np.int64))
+        put(self, "actions", integers(self.actions, "actions"))
         put(self, "action_names", tuple(map(str, self.action_names)))
         if self.state_names is not None:
             put(self, "state_names", tuple(map(str, self.state_names)))
+        check_text(action=self.action_names, state=self.state_names or (), label=self.labels, model=[self.name])
         self._check_shape()
+        put(self, "actions", frozen(self.actions, np.int32))
         put(self, "reward", frozen(self.reward, np.float64))
         self._check_reward()
         put(self, "transitions", self._checked_transitions())
@@ -119,25 +126,21 @@ class MDP:
         """
         matrix = matrix_of(transitions)
         begin = integers(first_choice, "first_choice")
-        if actions is None:
-            index = np.arange(matrix.shape[0])
-            index -= begin[np.clip(np.searchsorted(begin, index, side="right") - 1, 0, None)] if begin.size else 0
-            index = np.maximum(index, 0)
-        else:
-            index = integers(actions, "actions")
+        index = ranks(begin, matrix.shape[0]) if actions is None else integers(actions, "actions")
         if action_names is None:
-            action_names = [f"a{i}" for i in range(int(index.max(initial=-1)) + 1)]
+            action_names = made_up_names(index)
         return cls(
             transitions=matrix,
             reward=expected_reward(matrix, reward),
             first_choice=begin,
             start=start_or_first(start, matrix.shape[1]),
-            actions=index.astype(np.int32),
+            actions=index,  # pyright: ignore[reportArgumentType] (32 bits, once found to be enough)
             action_names=tuple(action_names),
             **details,
         )
 
     @classmethod
+    @np.errstate(all="ignore")
     def from_dense(
         cls,
         transitions: ArrayLike,
@@ -178,6 +181,7 @@ class MDP:
         )
 
     @classmethod
+    @np.errstate(all="ignore")
     def from_transitions(
         cls,
         transitions: Iterable[tuple[Hashable, Hashable, Hashable, float, float]],
@@ -364,7 +368,7 @@ class MDP:
             raise ModelError(f"first_choice has {len(begin)} entries, expected one per state and one more: {s + 1}")
         if self.state_names is not None and len(self.state_names) != s:
             raise ModelError(f"there are {len(self.state_names)} state names for {s} states")
-        if begin[0] != 0 or begin[-1] != n or (np.diff(begin) < 0).any():
+        if begin[0] != 0 or begin[-1] != n or not rises(begin):
             raise ModelError(
                 f"first_choice must rise from 0 to the number of choices, {n}; found {begin[0]} to {begin[-1]}"
             )
@@ -398,12 +402,12 @@ class MDP:
     def _checked_transitions(self) -> Sparse:
         """Canonical CSR (sorted, merged, no stored zeros), rows that sum to one, read-only."""
         matrix: Sparse = sparse.csr_array(self.transitions, dtype=np.float64, copy=True)
+        if not rises(matrix.indptr):  # which scipy overlooks where the last entry is negative
+            raise ModelError("the transitions are not a proper CSR matrix: the beginnings of its rows do not rise")
         try:
             matrix.check_format(full_check=True)  # scipy would run over the ends of arrays that do not fit
         except ValueError as error:
             raise ModelError(f"the transitions are not a proper CSR matrix: {error}") from None
-        if (np.diff(matrix.indptr) < 0).any():  # which scipy overlooks where the last entry is negative
-            raise ModelError("the transitions are not a proper CSR matrix: the beginnings of its rows do not rise")
         bad = np.flatnonzero(~(np.isfinite(matrix.data) & (matrix.data >= 0)))
         if bad.size:
             choice = int(np.searchsorted(matrix.indptr, bad[0], side="right") - 1)

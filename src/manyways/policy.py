@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import zipfile
+import re
 from bisect import bisect
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from manyways.arrays import Floats, Ints, frozen
-from manyways.errors import ManywaysError, OutputError, SettingError, SourceError, check_whole
+from manyways.errors import ManywaysError, OutputError, SettingError, SourceError, check_number, check_whole
 from manyways.formats.archive import write_whole
-from manyways.formats.tables import DAMAGED
+from manyways.formats.npz import DAMAGED, Npz, reason, texts
 from manyways.mdp import MDP
 from manyways.occupancy import check_policy
 
@@ -127,14 +127,15 @@ def load_policy(path: str | PathLike[str], mdp: MDP) -> Policy:
         return Policy(mdp, READERS[path.suffix](content, mdp))
     except ManywaysError as error:
         raise SourceError(f"{path}: {error}") from None
-    except (*DAMAGED, zipfile.BadZipFile, csv.Error) as error:
-        raise SourceError(f"{path} is not a policy file: {error}") from None
+    except (*DAMAGED, csv.Error) as error:
+        raise SourceError(f"{path} is not a policy file: {reason(error)}") from None
 
 
 # ---- the forms --------------------------------------------------------------------------------
 
 
 def _to_json(policy: Policy) -> bytes:
+    _check_names(policy.mdp)
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in policy.rows()]
     return (json.dumps({"model": policy.mdp.digest, "policy": rows}, indent=1) + "\n").encode()
 
@@ -147,23 +148,23 @@ def _from_json(content: bytes, mdp: MDP) -> Floats:
 
 
 def _to_csv(policy: Policy) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    _check_names(policy.mdp)
+    text = io.StringIO(newline="")
+    text.write(",".join(COLUMNS) + "\n")
+    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)  # a lone carriage return would end a line
     writer.writerows((state, action, repr(chance)) for state, action, chance in policy.rows())
     return text.getvalue().encode()
 
 
 def _from_csv(content: bytes, mdp: MDP) -> Floats:
-    lines = csv.reader(io.StringIO(content.decode()))
+    lines = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
     if tuple(next(lines, ())) != COLUMNS:
         raise SettingError(f"the first line must be {','.join(COLUMNS)}")
     return _from_rows([(state, action, float(chance)) for state, action, chance in lines], mdp)
 
 
 def _from_rows(rows: list[tuple[str, str, float]], mdp: MDP) -> Floats:
-    if len(set(mdp.state_names or ())) < len(mdp.state_names or ()):
-        raise SettingError("several states have the same name, so names do not tell them apart; use .npz")
+    _check_names(mdp)
     states = {mdp.state_name(s): s for s in range(mdp.n_states)}
     choice = {(int(mdp.choice_state[x]), mdp.action_name(x)): x for x in range(mdp.n_choices)}
     probabilities = np.zeros(mdp.n_choices)
@@ -172,8 +173,25 @@ def _from_rows(rows: list[tuple[str, str, float]], mdp: MDP) -> Floats:
             raise SettingError(f"there is no state {str(state)[:60]!r} in {mdp.name}")
         if (states[state], action) not in choice:
             raise SettingError(f"state {state!r} of {mdp.name} offers no action {str(action)[:60]!r}")
-        probabilities[choice[states[state], action]] = chance
+        what = f"the probability of action {action[:60]!r} in state {state[:60]!r}"
+        probabilities[choice[states[state], action]] = check_number(what, chance)
     return probabilities
+
+
+def _check_names(mdp: MDP) -> None:
+    """Forms that call states and actions by their names need names that tell them apart."""
+    seen: set[tuple[int, str]] = set()
+    names = [mdp.state_name(s) for s in range(mdp.n_states)]
+    if len(set(names)) < len(names):
+        raise SettingError("several states have the same name, so names do not tell them apart; use .npz")
+    for x, s in enumerate(mdp.choice_state.tolist()):
+        name = mdp.action_name(x)
+        if (s, name) in seen:
+            raise SettingError(
+                f"several actions of state {names[s][:60]!r} have the name {name[:60]!r}, so names do not tell them "
+                "apart; use .npz"
+            )
+        seen.add((s, name))
 
 
 def _to_npz(policy: Policy) -> bytes:
@@ -183,10 +201,15 @@ def _to_npz(policy: Policy) -> bytes:
 
 
 def _from_npz(content: bytes, mdp: MDP) -> Floats:
-    with np.load(io.BytesIO(content), allow_pickle=False) as file:
-        if str(file["model"]) != mdp.digest:
-            raise SettingError("the policy belongs to another model")
-        return file["policy"]
+    with Npz(io.BytesIO(content), "the file") as npz:
+        for name, shape in {"model": (), "policy": (mdp.n_choices,)}.items():
+            if name in npz.members and npz.members[name].shape != shape:
+                found = npz.members[name].shape
+                raise SettingError(f"{name!r} must have the shape {shape} for {mdp.name}, found {found}")
+        arrays = npz.read(["model", "policy"])
+    if texts(arrays["model"]) != [mdp.digest]:
+        raise SettingError("the policy belongs to another model")
+    return arrays["policy"]
 
 
 def _to_scheduler(policy: Policy) -> bytes:
@@ -205,23 +228,25 @@ def _to_scheduler(policy: Policy) -> bytes:
 
 
 def _ranked(mdp: MDP, choice: int, first: int) -> str:
-    return f"{choice - first} {{{mdp.action_name(choice)}}}"
+    """Names are for people, and in one line and one pair of braces, so that a reader finds their end."""
+    name = " ".join(mdp.action_name(choice).splitlines()).replace("{", "(").replace("}", ")")
+    return f"{choice - first} {{{name}}}"
 
 
 def _from_scheduler(content: bytes, mdp: MDP) -> Floats:
     probabilities = np.zeros(mdp.n_choices)
-    for number, line in enumerate(content.decode().splitlines()[1:], start=2):
-        state, _, said = line.partition(":")
+    for number, line in enumerate(content.decode().rstrip("\r\n").split("\n")[1:], start=2):
+        state, _, said = re.sub(r"\{[^}]*\}", "", line).partition(":")
         s = int(state)
         if not 0 <= s < mdp.n_states:
             raise SettingError(f"line {number}: there is no state {s} in {mdp.name}")
         count = int(mdp.first_choice[s + 1] - mdp.first_choice[s])
-        for part in said.split(" + ") if said.count("{") > 1 else [said]:
-            chance, _, rank = part.rpartition(":") if said.count("{") > 1 else ("1", "", part)
-            x = int(rank.split("{")[0])
+        for part in said.split(" + "):
+            chance, _, rank = part.rpartition(":")
+            x = int(rank)
             if not 0 <= x < count:
                 raise SettingError(f"line {number}: state {s} has choices 0 to {count - 1}, found {x}")
-            probabilities[mdp.first_choice[s] + x] = float(chance)
+            probabilities[mdp.first_choice[s] + x] = float(chance or 1)
     return probabilities
 
 

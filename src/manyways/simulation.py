@@ -14,22 +14,25 @@ from manyways.planset import PlanSet
 from manyways.policy import Policy
 
 FEWEST_STEPS = 100
+ROUNDING = 1e-9
 NEGLIGIBLE = 1e-4
 """A discounted run ends when what follows counts for less than this."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean reward per step, with its standard error."""
+    """A mean reward per step, with its standard error, and how much of it the runs' ends may have cut off."""
 
     mean: float
     standard_error: float
     steps: int
+    cut_off: float = 0.0
 
     @property
     def interval(self) -> tuple[float, float]:
         """In which the true mean lies with a chance of 95 %."""
-        return self.mean - 1.96 * self.standard_error, self.mean + 1.96 * self.standard_error
+        half = 1.96 * self.standard_error + self.cut_off
+        return self.mean - half, self.mean + half
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,10 @@ def simulate(plans: PlanSet, plan: int = 1, steps: int = 10_000, seed: int = 0) 
     policy = plans.policy(plan - 1)
     here, there = np.random.default_rng(seed).spawn(2)
     discount = plans.criterion.discount
+    largest = float(np.abs(plans.mdp.reward).max())
     if discount < 1:
-        model = _discounted(
-            [policy.rollout(_horizon(discount), here).rewards for _ in _runs(steps, discount)], discount
-        )
+        runs = [policy.rollout(_horizon(discount), here).rewards for _ in _runs(steps, discount)]
+        model = _discounted(runs, discount, largest)
     else:
         model = _by_batches(policy.rollout(steps, here).rewards)
     environment = None
@@ -92,7 +95,8 @@ def _in_environment(
 
     if discount == 1:
         return _by_batches(np.array(episode(steps, restart=True)))
-    return _discounted([np.array(episode(_horizon(discount), restart=False)) for _ in _runs(steps, discount)], discount)
+    runs = [np.array(episode(_horizon(discount), restart=False)) for _ in _runs(steps, discount)]
+    return _discounted(runs, discount, float(np.abs(opened.mdp.reward).max()))
 
 
 def _by_batches(rewards: Floats) -> Estimate:
@@ -102,11 +106,16 @@ def _by_batches(rewards: Floats) -> Estimate:
     return Estimate(float(rewards.mean()), float(means.std(ddof=1) / math.sqrt(count)), len(rewards))
 
 
-def _discounted(runs: list[Floats], discount: float) -> Estimate:
-    """Discounted reward, times 1 - discount as everywhere here, over independent runs."""
+def _discounted(runs: list[Floats], discount: float, largest: float) -> Estimate:
+    """Discounted reward, times 1 - discount as everywhere here, over independent runs.
+
+    What follows a run's end counts `discount ** steps`, and is at most the `largest` expected reward of any choice;
+    a little is added for rounding.
+    """
     earned = np.array([(1 - discount) * (run @ discount ** np.arange(len(run))) for run in runs])
     steps = sum(map(len, runs))
-    return Estimate(float(earned.mean()), float(earned.std(ddof=1) / math.sqrt(len(runs))), steps)
+    cut_off = (discount ** _horizon(discount) + ROUNDING) * largest
+    return Estimate(float(earned.mean()), float(earned.std(ddof=1) / math.sqrt(len(runs))), steps, cut_off)
 
 
 def _horizon(discount: float) -> int:

@@ -10,8 +10,8 @@ import io
 import json
 import os
 import tempfile
+import warnings
 import zipfile
-import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from manyways.errors import OutputError, PlanFileError
+from manyways.formats.npz import DAMAGED, reason
 
 HEADER = "header.json"
 LARGEST_ARRAY = 16 * 2**30
@@ -96,10 +97,10 @@ def unpack(file: Path | BinaryIO, name: str, schema: str, version: int) -> tuple
         raise PlanFileError(f"{name} is not a {schema} file, or is truncated") from None
     except OSError as error:
         raise PlanFileError(f"cannot read {name}: {error.strerror or error}") from None
-    except (ValueError, EOFError, KeyError, NotImplementedError, RuntimeError, zlib.error) as error:
-        if isinstance(error, PlanFileError):
-            raise
-        raise PlanFileError(f"{name} is damaged: {error}") from None
+    except PlanFileError:
+        raise
+    except DAMAGED as error:
+        raise PlanFileError(f"{name} is damaged: {reason(error)}") from None
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
@@ -113,5 +114,6 @@ def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> np.nd
         raise PlanFileError(
             f"{name}: {entry.filename} claims {entry.file_size:,} bytes; more than {LARGEST_ARRAY:,} are refused"
         )
-    with archive.open(entry) as member:
+    with archive.open(entry) as member, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what Python thinks of a header's escapes
         return np.lib.format.read_array(member, allow_pickle=False)

@@ -17,8 +17,9 @@ from typing import Any, NoReturn
 import numpy as np
 from scipy import sparse
 
-from manyways.arrays import Floats, Ints
+from manyways.arrays import Bools, Floats, Ints
 from manyways.errors import OutputError, SourceError
+from manyways.formats.model_arrays import names_of_states
 from manyways.formats.text_tables import (
     NEWLINE,
     REWARD,
@@ -26,8 +27,10 @@ from manyways.formats.text_tables import (
     chosen_reward,
     first_characters,
     first_misfit,
+    kept_apart,
     labels_of,
     numbered,
+    one_line,
     one_word,
     read_bytes,
     short,
@@ -42,6 +45,8 @@ TYPES = ("MDP", "DTMC")
 NO_LABEL = "__NOLABEL__"
 """What Storm writes as the name of a choice that has none, in a model where others have."""
 STORM_COMMENT = b"// Exported by storm"
+EMPTY_LABELS = "// labels without states:"
+"""Such labels have no place in the format, so they stand in a comment, which Storm passes over."""
 
 STATE_LINE = re.compile(r"^[ \t]*+state[ \t]++([0-9]++)(?![^\s\[])(?:[ \t]*+\[([^\]\n]*+)\])?+([^\n]*+)$", re.MULTILINE)
 ACTION_LINE = re.compile(r"^[ \t]*+action[ \t]++([^\s\[]\S*+)(?:[ \t]*+\[([^\]\n]*+)\])?+[ \t\r]*+$", re.MULTILINE)
@@ -62,7 +67,11 @@ def read_drn(path: Path, reward: str | None = None) -> MDP:
 def write_drn(mdp: MDP, path: Path) -> None:
     """Write the model with its reward as the reward model `reward`; the states of its start are labelled `init`."""
     check_start(mdp)
-    write_pieces(path, _pieces(mdp))
+    actions = kept_apart(mdp.action_names, _action_word, "actions")
+    names = names_of_states(mdp)
+    states = None if names is None else kept_apart(names, one_line, "states")
+    labels = {_quoted(label): mask for label, mask in mdp.labels.items()}
+    write_pieces(path, _pieces(mdp, actions, states, labels))
 
 
 # ---- reading ----------------------------------------------------------------------------------
@@ -85,6 +94,7 @@ class _Reading:
         self.by_storm = STORM_COMMENT in data[: found.start()]
         header = data[: found.start()].decode().split("\n")[:-1]
         self.header_lines = len(header) + 1
+        self.empty_labels: list[str] = []
         self.header = self._read_header(header)
         self.bytes = np.frombuffer(data, np.uint8, offset=found.end())
         self.begin = np.concatenate([[0], np.flatnonzero(self.bytes == NEWLINE) + 1])
@@ -107,7 +117,8 @@ class _Reading:
             of_state = self._rewards(state_rewards, self.states)[:, which]
             rewards = np.repeat(of_state, np.diff(first_choice)) + self._rewards(choice_rewards, self.choices)[:, which]
         targets, probabilities = self._read_transitions()
-        starts, labels = split_labels(labels_of(tails, _labels_in), n_states)
+        members = labels_of(tails, _labels_in)
+        starts, labels = split_labels({label: [] for label in self.empty_labels} | members, n_states)
         if starts is None:
             raise SourceError(f"{self.path}: no state has the label 'init'; give it to the state to start in")
         action_names, actions = numbered(names)
@@ -132,7 +143,9 @@ class _Reading:
         open_key = None
         for number, line in enumerate(lines, start=1):
             text = line.strip()
-            if text.startswith("@"):
+            if text.startswith(EMPTY_LABELS):
+                self.empty_labels = _labels_in(text.removeprefix(EMPTY_LABELS))
+            elif text.startswith("@"):
                 key, colon, value = text.partition(":")
                 header[key.strip()] = value.strip()
                 open_key = None if colon else key.strip()
@@ -320,19 +333,24 @@ def _labels_in(tail: str) -> list[str]:
 # ---- writing ----------------------------------------------------------------------------------
 
 
-def _pieces(mdp: MDP) -> Iterator[str]:
+def _pieces(mdp: MDP, actions: list[str], names: list[str] | None, labels: dict[str, Bools]) -> Iterator[str]:
+    """The file, from the actions, states and labels as it calls them."""
+    if empty := [label for label, mask in labels.items() if not mask.any()]:
+        yield f"{EMPTY_LABELS} {' '.join(empty)}\n"
     yield f"@type: MDP\n@parameters\n\n@reward_models\n{REWARD}\n"
     yield f"@nr_states\n{mdp.n_states}\n@nr_choices\n{mdp.n_choices}\n@model\n"
-    marked = [""] * mdp.n_states
-    for name, mask in ({"init": mdp.start > 0} | dict(mdp.labels)).items():
+    tails = [""] * mdp.n_states
+    for label, mask in ({"init": mdp.start > 0} | labels).items():
         for s in np.flatnonzero(mask).tolist():
-            marked[s] += " " + _quoted(name)
-    actions = [one_word(name) for name in mdp.action_names]
+            tails[s] += f" {label}"
+    tails = [tail + "\n" for tail in tails]
+    if names is not None:
+        tails = [f"{tail}//[{name}]\n" for tail, name in zip(tails, names, strict=True)]
     for begin in range(0, mdp.n_states, STATES_AT_ONCE):
-        yield from _states(mdp, range(begin, min(begin + STATES_AT_ONCE, mdp.n_states)), marked, actions)
+        yield from _states(mdp, range(begin, min(begin + STATES_AT_ONCE, mdp.n_states)), tails, actions)
 
 
-def _states(mdp: MDP, states: range, marked: list[str], actions: list[str]) -> Iterator[str]:
+def _states(mdp: MDP, states: range, tails: list[str], actions: list[str]) -> Iterator[str]:
     # Python's own numbers are faster to write than numpy's, and repr keeps every digit.
     first = mdp.first_choice[states.start : states.stop + 1].tolist()
     begin = mdp.transitions.indptr[first[0] : first[-1] + 1]
@@ -351,10 +369,14 @@ def _states(mdp: MDP, states: range, marked: list[str], actions: list[str]) -> I
         )
     ]
     for s, low, high in zip(states, first[:-1], first[1:], strict=True):
-        yield f"state {s} [0]{marked[s]}\n"
-        if mdp.state_names is not None:
-            yield f"//[{' '.join(mdp.state_names[s].splitlines())}]\n"
+        yield f"state {s} [0]{tails[s]}"
         yield "".join(choices[low - first[0] : high - first[0]])
+
+
+def _action_word(name: str) -> str:
+    """One word that neither looks like rewards in brackets nor like Storm's word for a choice without a name."""
+    word = one_word(name)
+    return "_" + word if word.startswith("[") or word == NO_LABEL else word
 
 
 def _quoted(label: str) -> str:

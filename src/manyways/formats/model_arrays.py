@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from manyways.arrays import csr_of
 from manyways.errors import ModelError
 from manyways.mdp import MDP, Grid
 
@@ -33,6 +33,13 @@ def model_to_arrays(mdp: MDP) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         arrays["blocked"] = mdp.layout.blocked
         arrays["goals"] = mdp.layout.goals
     return header, {PREFIX + name: array for name, array in arrays.items()}
+
+
+def names_of_states(mdp: MDP) -> tuple[str, ...] | None:
+    """Those given, or those of the cells of its drawing, which files for others leave behind; None for numbers."""
+    if mdp.state_names is None and mdp.layout is not None:
+        return tuple(mdp.state_name(s) for s in range(mdp.n_states))
+    return mdp.state_names
 
 
 def plain_arrays(mdp: MDP) -> dict[str, np.ndarray]:
@@ -63,12 +70,10 @@ def model_from_arrays(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray
     ):
         if part[name].ndim != 1 or part[name].dtype.kind not in kinds:
             raise ModelError(f"the array {name!r} has shape {part[name].shape} and type {part[name].dtype}")
-    if len(part["row_begin"]) != len(part["reward"]) + 1 or (np.diff(part["row_begin"]) < 0).any():
+    if len(part["row_begin"]) != len(part["reward"]) + 1:
         raise ModelError("the array 'row_begin' does not fit the rewards")
     return MDP(
-        transitions=sparse.csr_array(
-            (part["probability"], part["next_state"], part["row_begin"]), shape=(len(part["reward"]), len(begin) - 1)
-        ),
+        transitions=csr_of(part["probability"], part["next_state"], part["row_begin"], n_states=len(begin) - 1),
         reward=part["reward"],
         first_choice=begin,
         start=part["start"],

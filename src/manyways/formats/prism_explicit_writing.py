@@ -10,8 +10,9 @@ import numpy as np
 
 from manyways.arrays import Bools, Floats
 from manyways.errors import OutputError
+from manyways.formats.model_arrays import names_of_states
 from manyways.formats.prism_explicit import WHOLE_NAME
-from manyways.formats.text_tables import check_start, one_word, short, write_pieces
+from manyways.formats.text_tables import check_start, kept_apart, one_line, one_word, short, write_pieces
 from manyways.mdp import MDP
 
 LINES_AT_ONCE = 100_000
@@ -25,21 +26,22 @@ def write_prism_explicit(mdp: MDP, tra: Path) -> None:
     """
     check_start(mdp)
     lab = _label_pieces(mdp)
-    write_pieces(tra, _transition_pieces(mdp))
+    actions, names = kept_apart(mdp.action_names, one_word, "actions"), names_of_states(mdp)
+    sta = None if names is None else _name_pieces(kept_apart(names, one_line, "states"))
+    write_pieces(tra, _transition_pieces(mdp, actions))
     write_pieces(tra.with_suffix(".lab"), lab)
     first, rewards = mdp.first_choice[:-1], mdp.reward
     shared = np.minimum.reduceat(rewards, first) == np.maximum.reduceat(rewards, first)
     write_pieces(tra.with_suffix(".srew"), _state_reward_pieces(np.where(shared, rewards[first], 0.0)))
     write_pieces(tra.with_suffix(".trew"), _transition_reward_pieces(mdp, ~shared[mdp.choice_state] & (rewards != 0)))
-    if mdp.state_names is None:
+    if sta is None:
         tra.with_suffix(".sta").unlink(missing_ok=True)  # that of another model would give its names to this one
     else:
-        write_pieces(tra.with_suffix(".sta"), _name_pieces(mdp.state_names))
+        write_pieces(tra.with_suffix(".sta"), sta)
 
 
-def _transition_pieces(mdp: MDP) -> Iterator[str]:
+def _transition_pieces(mdp: MDP, actions: Sequence[str]) -> Iterator[str]:
     matrix = mdp.transitions
-    actions = [one_word(name) for name in mdp.action_names]
     yield f"{mdp.n_states} {mdp.n_choices} {matrix.nnz}\n"
     heads = _heads(mdp)
     for choices in _parts(mdp.n_choices):
@@ -112,10 +114,10 @@ def _name_pieces(names: Sequence[str]) -> list[str]:
     """As variables if all names are like x=0,y=1, else as values of one variable."""
     split = [[part.partition("=") for part in name.split(",")] for name in names]
     variables = [[variable for variable, _, _ in parts] for parts in split]
-    if all(these == variables[0] != [WHOLE_NAME] for these in variables) and all(
-        re.fullmatch(r"-?[0-9]+|true|false", value) for parts in split for _, _, value in parts
-    ):
+    alike = all(these == variables[0] != [WHOLE_NAME] for these in variables)
+    proper = all(re.fullmatch(r"[A-Za-z_]\w*", variable) for variable in variables[0])
+    if alike and proper and all(re.fullmatch(r"-?[0-9]+|true|false", value) for row in split for _, _, value in row):
         title, values = ",".join(variables[0]), [",".join(value for _, _, value in parts) for parts in split]
     else:
-        title, values = WHOLE_NAME, [" ".join(name.splitlines()) for name in names]
+        title, values = WHOLE_NAME, list(names)
     return [f"({title})\n", *[f"{s}:({value})\n" for s, value in enumerate(values)]]

@@ -80,11 +80,11 @@ def _stormpy() -> Any:
         import stormpy.io  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise SettingError(
-            "reading PRISM, JANI and DRN files needs stormpy, which is not installed: pip install 'manyways[storm]'"
+            "reading models in PRISM's language or JANI needs stormpy, which is not installed: pip install 'manyways[storm]'"
         ) from None
     if not hasattr(stormpy.io, "export_to_umb"):
         raise SettingError(
-            "reading PRISM, JANI and DRN files needs stormpy 2.0 or later, an earlier one is installed: "
+            "reading models in PRISM's language or JANI needs stormpy 2.0 or later, an earlier one is installed: "
             "pip install 'manyways[storm]'"
         )
     return stormpy
@@ -206,7 +206,7 @@ def _reward(model: Any, first: Ints, wanted: str | None, path: Path) -> Floats:
     found = model.reward_models
     shown = ", ".join(repr(name) for name in sorted(found)) or "none"
     if wanted is None and len(found) > 1:
-        raise SettingError(f"{path} has several reward structures, {shown}; say which one to use by its name")
+        raise SettingError(f"{path} has several reward structures, {shown}; say which one to use, as in --reward NAME")
     if wanted is not None and wanted not in found:
         raise SettingError(f"{path} has no reward structure {wanted!r}; it has {shown}")
     if not found:

@@ -12,40 +12,31 @@ An `.npz` file holds one of these sets of arrays, told apart by their names:
 
 from __future__ import annotations
 
-import zipfile
-import zlib
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from manyways.arrays import Sparse
-from manyways.errors import ModelError, OutputError, SourceError
+from manyways.arrays import Sparse, csr_of, most_actions
+from manyways.errors import ManywaysError, ModelError, OutputError, SourceError
 from manyways.formats.archive import check_writable
-from manyways.formats.model_arrays import plain_arrays
+from manyways.formats.model_arrays import names_of_states, plain_arrays
+from manyways.formats.npz import DAMAGED, Npz, reason, texts
 from manyways.mdp import MDP
 
-LARGEST = 16 * 2**30
 LABEL = "label:"
-DAMAGED = (
-    ValueError,
-    TypeError,
-    KeyError,
-    EOFError,
-    OSError,
-    RuntimeError,
-    MemoryError,
-    SyntaxError,
-    TokenError,
-    zlib.error,
-)
-"""What numpy and zipfile raise on damaged files."""
+LONGEST_LABEL = 60_000
+"""A name in a zip may have 65,535 bytes."""
+OURS = ("probability", "next_state", "row_begin", "reward", "first_choice")
+QUANTECON = ("s_indices", "a_indices", "Q", "R")
+LAYOUTS = (OURS, QUANTECON, ("P", "R"))
 
 
+@np.errstate(all="ignore")  # the model refuses what is not finite
 def from_mdptoolbox(transitions: Any, reward: ArrayLike | Any, **details: Any) -> MDP:
     """From pymdptoolbox's layout.
 
@@ -81,8 +72,9 @@ def from_quantecon(
         details: as for `from_mdptoolbox`.
     """
     states, actions = np.asarray(s_indices), np.asarray(a_indices)
-    matrix: Sparse = sparse.csr_array(transitions)
-    reward = np.asarray(reward, dtype=np.float64)
+    with np.errstate(all="ignore"):  # the model refuses what is not finite
+        matrix: Sparse = sparse.csr_array(transitions, dtype=np.float64)
+        reward = np.asarray(reward, dtype=np.float64)
     for name, array in (("s_indices", states), ("a_indices", actions), ("R", reward)):
         if array.shape != (matrix.shape[0],):
             raise ModelError(
@@ -105,51 +97,35 @@ def from_quantecon(
 def read_npz(path: Path) -> MDP:
     """A model from an `.npz` file in one of the layouts above."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            claimed = sum(entry.file_size for entry in archive.infolist())
-        if claimed > LARGEST:
-            raise SourceError(f"{path} claims {claimed:,} bytes of arrays; more than {LARGEST:,} are refused")
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        for name, array in arrays.items():
-            if not isinstance(array, np.ndarray):  # numpy gives the bytes of a member that does not begin like an array
-                raise SourceError(f"{path}: {name[:60]!r} is not an array")
-            if (
-                array.dtype.kind not in "biufUS"
-            ):  # complex numbers would lose their imaginary parts, dates their meaning
-                raise SourceError(f"{path}: {name[:60]!r} must hold numbers or text, found {str(array.dtype)[:60]}")
-            # Entries of no bytes, or none along one axis, leave room for any number of them along the others.
-            if max(array.size, *array.shape, 0) > claimed:
-                raise SourceError(f"{path}: {name[:60]!r} has shape {array.shape}, which the file is too small for")
-    except zipfile.BadZipFile:
-        raise SourceError(f"{path} is not an .npz file, or is truncated") from None
+        with path.open("rb") as file, Npz(file, str(path)) as npz:
+            arrays = npz.read(_wanted(npz))
+        details: dict[str, Any] = {"name": path.stem}
+        if "start" in arrays:
+            details["start"] = arrays["start"]
+        for name in ("action_names", "state_names"):
+            if name in arrays:
+                details[name] = texts(arrays[name])
+        details["labels"] = {
+            name.removeprefix(LABEL): array for name, array in arrays.items() if name.startswith(LABEL)
+        }
+        return _from_named(arrays, details)
+    except ManywaysError:
+        raise
     except DAMAGED as error:
-        if isinstance(error, SourceError):
-            raise
-        raise SourceError(f"{path} cannot be read: {error}") from None
-    details: dict[str, Any] = {"name": path.stem}
-    if "start" in arrays:
-        details["start"] = arrays["start"]
-    for name in ("action_names", "state_names"):
-        if name in arrays:
-            details[name] = [str(value) for value in np.ravel(arrays[name])]
-    details["labels"] = {
-        name.removeprefix(LABEL): _mask(array, name, path) for name, array in arrays.items() if name.startswith(LABEL)
-    }
-    try:
-        return _from_named(arrays, details, path)
-    except (TypeError, ValueError, IndexError, MemoryError) as error:
-        if isinstance(error, ModelError):
-            raise
-        raise SourceError(f"{path}: the arrays do not fit together: {error}") from None
+        raise SourceError(f"{path} cannot be read: {reason(error)}") from None
 
 
 def write_npz(mdp: MDP, path: Path) -> None:
     """Write the model in our own layout; `read_npz` gives it back (drawing layouts are left behind)."""
     check_writable(path)
-    arrays = plain_arrays(mdp) | {"action_names": np.array(mdp.action_names, dtype=np.str_)}
-    if mdp.state_names is not None:
-        arrays["state_names"] = np.array(mdp.state_names, dtype=np.str_)
+    names = {"action_names": mdp.action_names, "state_names": names_of_states(mdp)}
+    for name in (name for these in names.values() for name in these or ()):
+        if name.endswith("\0"):
+            raise OutputError(f"the name {name[:60]!r} ends in NUL, which the format cannot hold; rename it")
+    for label in mdp.labels:
+        if "\0" in label or len(label.encode()) > LONGEST_LABEL:
+            raise OutputError(f"the label {label[:60]!r} has a NUL or is too long for the format; rename it")
+    arrays = plain_arrays(mdp) | {key: np.array(these, dtype=np.str_) for key, these in names.items() if these}
     arrays |= {LABEL + name: mask for name, mask in mdp.labels.items()}
     try:
         with path.open("wb") as file:
@@ -158,34 +134,76 @@ def write_npz(mdp: MDP, path: Path) -> None:
         raise OutputError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _from_named(arrays: Mapping[str, np.ndarray], details: dict[str, Any], path: Path) -> MDP:
-    def has(*names: str) -> bool:
-        return all(name in arrays for name in names)
+def _wanted(npz: Npz) -> list[str]:
+    """The arrays that make up the model, once their sizes, types and number are found to fit together."""
+    held = npz.members
+    layout = next((names for names in LAYOUTS if all(name in held for name in names)), None)
+    if layout is None:
+        names = [name[:60] for name in sorted(held)]
+        listed = ", ".join(names[:10]) + (f" and {len(names) - 10} others" if len(names) > 10 else "")
+        raise SourceError(
+            f"{npz.name} holds the arrays {listed or '(none)'}; expected P and R (pymdptoolbox), s_indices, a_indices, "
+            "Q and R (QuantEcon), or probability, next_state, row_begin, reward and first_choice"
+        )
+    shape = {name: member.shape for name, member in held.items()}
+    if layout is OURS:
+        for name in layout:
+            if len(shape[name]) != 1:
+                raise SourceError(f"{npz.name}: {name!r} must be a row of numbers, found the shape {shape[name]}")
+        n_choices, n_states = shape["reward"][0], shape["first_choice"][0] - 1
+        expected = {"row_begin": (n_choices + 1,), "next_state": shape["probability"], "actions": (n_choices,)}
+    elif layout is QUANTECON:
+        if len(shape["Q"]) != 2:
+            raise SourceError(f"{npz.name}: 'Q' must have the shape (choices, states), found {shape['Q']}")
+        n_choices, n_states = shape["Q"]
+        expected = dict.fromkeys(("s_indices", "a_indices", "R"), (n_choices,))
+    else:
+        if len(shape["P"]) != 3 or shape["P"][1] != shape["P"][2]:
+            raise SourceError(f"{npz.name}: 'P' must have the shape (actions, states, states), found {shape['P']}")
+        n_actions, n_states, _ = shape["P"]
+        n_choices, expected = n_actions * n_states, {}
+        if shape["R"] not in ((n_states,), (n_states, n_actions), shape["P"]):
+            raise SourceError(
+                f"{npz.name}: 'R' must have the shape (S,), (S, A) or (A, S, S) with S={n_states}, A={n_actions}, "
+                f"found {shape['R']}"
+            )
+    labels = [name for name in held if name.startswith(LABEL)]
+    expected |= dict.fromkeys(("start", "state_names", *labels), (n_states,))
+    for name, wanted in expected.items():
+        if shape.get(name, wanted) != wanted:
+            raise SourceError(
+                f"{npz.name}: the arrays do not fit together: {name[:60]!r} must have the shape {wanted}, "
+                f"as the others say, found {shape[name]}"
+            )
+    if math.prod(shape.get("action_names", ())) > most_actions(n_choices):
+        raise SourceError(f"{npz.name}: there are more 'action_names' than {n_choices:,} choices can make use of")
+    for name in ("next_state", "row_begin", "first_choice", "actions", "s_indices", "a_indices"):
+        if name in held and held[name].dtype.kind not in "iu":
+            raise SourceError(f"{npz.name}: {name!r} must be a row of whole numbers, found {held[name].dtype}")
+    for name in ("probability", "reward", "start", "P", "Q", "R"):
+        if name in held and held[name].dtype.kind not in "biuf":
+            raise SourceError(f"{npz.name}: {name!r} must hold numbers, found text")
+    for name in labels:
+        if held[name].dtype != np.bool_:
+            raise SourceError(f"{npz.name}: {name[:60]!r} must be an array of true and false, found {held[name].dtype}")
+    optional = [name for name in ("start", "state_names", "action_names", "actions") if name in held]
+    return [*layout, *optional, *labels]
 
-    if has("probability", "next_state", "row_begin", "reward", "first_choice"):
-        for name in ("next_state", "row_begin", "first_choice"):
-            if arrays[name].dtype.kind not in "iu" or arrays[name].ndim != 1:  # scipy would cut 0.5 off to 0
-                found = f"{arrays[name].dtype} of shape {arrays[name].shape}"
-                raise SourceError(f"{path}: {name!r} must be a row of whole numbers, found {found}")
-        n = len(arrays["first_choice"]) - 1
+
+def _from_named(arrays: Mapping[str, np.ndarray], details: dict[str, Any]) -> MDP:
+    if "first_choice" in arrays:
         parts = (arrays["probability"], arrays["next_state"], arrays["row_begin"])
-        matrix: Sparse = sparse.csr_array(parts, shape=(len(arrays["reward"]), n))
-        matrix.check_format(full_check=True)
+        matrix = csr_of(*parts, n_states=len(arrays["first_choice"]) - 1)
         if "actions" in arrays:
             details["actions"] = arrays["actions"]
         return MDP.from_csr(matrix, arrays["reward"], arrays["first_choice"], **details)
-    if has("s_indices", "a_indices", "Q", "R"):
+    if "Q" in arrays:
         return from_quantecon(arrays["s_indices"], arrays["a_indices"], arrays["Q"], arrays["R"], **details)
-    if has("P", "R"):
-        return from_mdptoolbox(arrays["P"], arrays["R"], **details)
-    raise SourceError(
-        f"{path} holds the arrays {', '.join(sorted(arrays)) or '(none)'}; expected P and R (pymdptoolbox), s_indices, "
-        "a_indices, Q and R (QuantEcon), or probability, next_state, row_begin, reward and first_choice"
-    )
+    return from_mdptoolbox(arrays["P"], arrays["R"], **details)
 
 
 def _matrices(given: Any, what: str) -> list[Any]:
-    matrices: list[Sparse] = [sparse.csr_array(part) for part in given] if len(given) else []
+    matrices: list[Sparse] = [sparse.csr_array(part, dtype=np.float64) for part in given] if len(given) else []
     if not matrices:
         raise ModelError(f"the {what} have no action")
     n = matrices[0].shape[0]
@@ -214,9 +232,3 @@ def _rewards(reward: Any, by_action: Sequence[Any]) -> np.ndarray:
     return np.column_stack(
         [np.asarray(p.multiply(r).sum(axis=1)).ravel() for p, r in zip(by_action, parts, strict=True)]
     )
-
-
-def _mask(array: np.ndarray, name: str, path: Path) -> np.ndarray:
-    if array.dtype != np.bool_:
-        raise SourceError(f"{path}: {name!r} must be an array of true and false, found {array.dtype}")
-    return array

@@ -5,8 +5,9 @@ Files have millions of lines, so the numbers in one kind of line are read in one
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -205,7 +206,9 @@ def chosen_reward(names: list[str], reward: str | None, path: Path) -> int | Non
         return names.index(reward)
     listed = ", ".join(repr(short(name)) for name in names[:10]) or "none"
     if reward is None:
-        raise SourceError(f"{path}: there are {len(names)} rewards, say which one to take: {listed}")
+        raise SourceError(
+            f"{path}: there are {len(names)} rewards, say which one to take, as in --reward NAME: {listed}"
+        )
     raise SourceError(f"{path}: there is no reward {reward!r}; there is {listed}")
 
 
@@ -228,8 +231,12 @@ def check_start(mdp: MDP) -> None:
             "the format cannot say that some states are likelier to start in than others; "
             "add a state whose one action leads to them"
         )
-    if "init" in mdp.labels and (mdp.labels["init"] != inside).any():
+    if "init" in mdp.labels:
         raise OutputError("the format means the start by the label 'init'; give that label of the model another name")
+    if "deadlock" in mdp.labels:
+        raise OutputError(
+            "the format means states without actions by the label 'deadlock'; give that label of the model another name"
+        )
 
 
 def write_pieces(path: Path, pieces: Iterable[str]) -> None:
@@ -241,4 +248,22 @@ def write_pieces(path: Path, pieces: Iterable[str]) -> None:
 
 
 def one_word(name: str) -> str:
-    return "_".join(name.split()) or "_"
+    """Without blanks and control characters, which end a word."""
+    return re.sub(r"[\s\x00-\x20]+", "_", name.strip()) or "_"
+
+
+def one_line(name: str) -> str:
+    return re.sub(r"[\n\r\t]", " ", name)
+
+
+def kept_apart(names: Sequence[str], write: Callable[[str], str], what: str) -> list[str]:
+    """The names as the format writes them; two that would become one are refused."""
+    written = [write(name) for name in names]
+    meant: dict[str, str] = {}
+    for name, text in zip(names, written, strict=True):
+        if meant.setdefault(text, name) != name:
+            raise OutputError(
+                f"the {what} {short(meant[text])!r} and {short(name)!r} would both be called {short(text)!r}, "
+                "as the format holds no blanks or line breaks there; rename one of them"
+            )
+    return written

@@ -1,0 +1,127 @@
+"""Arrays out of a zip of `.npy` files that anyone may have made: what is claimed is checked before it is unpacked."""
+
+from __future__ import annotations
+
+import math
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from tokenize import TokenError
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from manyways.errors import SourceError
+
+LARGEST = 16 * 2**30
+LARGEST_PACKED = 256 * 2**20
+MOST_PACKED = 200
+"""How many times its size a file may claim. The indices of a sparse model shrink to a sixth at most, so that such a
+file is never near it, however alike its rewards are; dense arrays of zeros shrink to a thousandth."""
+DAMAGED = (
+    ValueError,
+    TypeError,
+    KeyError,
+    EOFError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    MemoryError,
+    SyntaxError,
+    SystemError,
+    TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What numpy and zipfile raise on damaged files."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """An array in a file, not yet read."""
+
+    entry: zipfile.ZipInfo
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+class Npz:
+    """A file of arrays, open to be read; `name` is what errors call it."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self.name = name
+        self.size = file.seek(0, 2)
+        self.archive = zipfile.ZipFile(file)
+        self.members: dict[str, Member] = {}
+        for entry in self.archive.infolist():
+            key = entry.filename.removesuffix(".npy")
+            if key in self.members:
+                raise SourceError(f"{name} holds {key[:60]!r} twice; write it again with np.savez")
+            self.members[key] = self._member(key, entry)
+
+    def __enter__(self) -> Npz:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.archive.close()
+
+    def read(self, names: Iterable[str]) -> dict[str, np.ndarray]:
+        """The arrays of those names, if they are of a size that their file may have."""
+        wanted = {name: self.members[name].entry for name in names}
+        claimed = sum(entry.file_size for entry in wanted.values())
+        if claimed > LARGEST:
+            raise SourceError(f"{self.name} claims {claimed:,} bytes of arrays; more than {LARGEST:,} are refused")
+        if claimed > LARGEST_PACKED and claimed > MOST_PACKED * self.size:
+            raise SourceError(
+                f"{self.name} claims {claimed:,} bytes of arrays in a file of {self.size:,}, so nearly all are alike; "
+                "save it with np.savez, which does not compress, or as a sparse model"
+            )
+        return {name: self._array(entry) for name, entry in wanted.items()}
+
+    def _member(self, key: str, entry: zipfile.ZipInfo) -> Member:
+        with self.archive.open(entry) as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what Python thinks of a header's escapes
+            if file.read(6) != np.lib.format.MAGIC_PREFIX:
+                raise SourceError(f"{self.name}: {key[:60]!r} is not an array")
+            version = file.read(2)
+            if version == b"\x01\x00":
+                shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+            else:  # version 3 is for names of columns, which no array here has
+                shape, _, dtype = np.lib.format.read_array_header_2_0(file)
+        if dtype.kind not in "biufUS":  # complex numbers would lose their imaginary parts, dates their meaning
+            raise SourceError(f"{self.name}: {key[:60]!r} must hold numbers or text, found {str(dtype)[:60]}")
+        # Entries of no bytes, or none along one axis, leave room for any number of them along the others.
+        if min(shape, default=0) < 0 or max(math.prod(shape) * max(dtype.itemsize, 1), *shape, 0) > entry.file_size:
+            raise SourceError(f"{self.name}: {key[:60]!r} claims the shape {shape}, which the file is too small for")
+        return Member(entry, shape, dtype)
+
+    def _array(self, entry: zipfile.ZipInfo) -> np.ndarray:
+        with self.archive.open(entry) as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return np.lib.format.read_array(file, allow_pickle=False)
+
+
+def texts(array: np.ndarray) -> list[str]:
+    """The entries as text; bytes are taken as UTF-8."""
+    values = array.ravel().tolist()
+    return [value.decode() if isinstance(value, bytes) else str(value) for value in values]
+
+
+def reason(error: BaseException) -> str:
+    """What is wrong with a damaged file, as the end of a sentence."""
+    if isinstance(error, zipfile.BadZipFile):
+        return "it is not an .npz file, or is truncated or damaged"
+    if isinstance(error, TokenError | SyntaxError | SystemError):
+        return "the header or the text of an array makes no sense"
+    if isinstance(error, MemoryError):
+        return "it does not fit into the memory"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    if isinstance(error, KeyError):
+        return f"{str(error)[:60]} is missing"
+    return " ".join(str(error).split())[:200] or type(error).__name__
