@@ -856,6 +856,7 @@ def test_there_is_an_end_of_connections(plans_path, monkeypatch):
         waiting = [socket.create_connection(("127.0.0.1", client.port)) for _ in range(5)]
         wait_for(lambda: client.get("/state").status == 503)
         wait_for(lambda: client.get("/state").status == 200)  # they asked for nothing, and were let go
+        assert [line.recv(1) for line in waiting] == [b""] * 5
         for line in waiting:
             line.close()
 

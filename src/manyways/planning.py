@@ -17,7 +17,7 @@ from manyways.behaviour import Behaviour, StateActions
 from manyways.errors import SettingError, check_number, check_whole
 from manyways.formats import read
 from manyways.mdp import MDP
-from manyways.methods import Method, Progress, VertexAscent, Watch
+from manyways.methods import Ascent, Method, Progress, VertexAscent, Watch
 from manyways.objective import Objective
 from manyways.occupancy import check_policy, deterministic
 from manyways.planset import PlanSet
@@ -78,19 +78,7 @@ def plan(
     kept, avoided = (_policies(mdp, what, given) for what, given in (("keep", keep), ("avoid", avoid)))
     if len(kept) >= k:
         raise SettingError(f"{len(kept)} plans are kept, so k must be at least {len(kept) + 1}, found {k}")
-    given = [(policy, polytope.criterion.occupancy(mdp, policy)) for policy in (*kept, *avoided)]
-    if not given:
-        ascent = method.run(polytope, objective, int(k), int(seed), watch)
-    elif isinstance(method, VertexAscent):
-        fixed = [Vertex(x, float("nan"), float("nan"), None) for _, x in given]
-        ascent = method.run(polytope, objective, int(k) + len(avoided), int(seed), watch, fixed)
-    else:
-        raise SettingError(f"to keep or avoid plans, the method must be VertexAscent(), found {method!r}")
-    if ascent.choices is None:
-        new = [polytope.realise(row) for row in ascent.point]
-    else:  # vertices: their policies are known, and each has one recurrent class
-        new = [(deterministic(mdp, own), x) for own, x in zip(ascent.choices, ascent.point, strict=True)]
-    realised = given[: len(kept)] + new
+    ascent, realised = _search(method, polytope, objective, int(k), int(seed), watch, kept, avoided)
     best_first = np.argsort([-x @ mdp.reward for _, x in realised], kind="stable")
     policies, occupancies = (np.stack([realised[i][part] for i in best_first]) for part in (0, 1))
     reached = float(ascent.trace.objective[-1]) if len(ascent.trace) else float("nan")
@@ -119,6 +107,37 @@ def plan(
         avoided=avoided,
     )
     return plans.with_certificate(compare(plans, found))
+
+
+def _search(
+    method: Method,
+    polytope: Polytope,
+    objective: Objective,
+    k: int,
+    seed: int,
+    watch: Watch,
+    kept: Floats,
+    avoided: Floats,
+) -> tuple[Ascent, list[tuple[Floats, Floats]]]:
+    """What the method says, and k (policy, occupancy) pairs, those kept first.
+
+    Kept and avoided plans are members of the set that is searched and do not move; the avoided ones are left out of
+    the answer.
+    """
+    mdp = polytope.mdp
+    given = [(policy, polytope.criterion.occupancy(mdp, policy)) for policy in (*kept, *avoided)]
+    if not given:
+        ascent = method.run(polytope, objective, k, seed, watch)
+    elif isinstance(method, VertexAscent):
+        fixed = [Vertex(x, float("nan"), float("nan"), None) for _, x in given]
+        ascent = method.run(polytope, objective, k + len(avoided), seed, watch, fixed)
+    else:
+        raise SettingError(f"to keep or avoid plans, the method must be VertexAscent(), found {method!r}")
+    if ascent.choices is None:
+        new = [polytope.realise(row) for row in ascent.point]
+    else:  # vertices: their policies are known, and each has one recurrent class
+        new = [(deterministic(mdp, own), x) for own, x in zip(ascent.choices, ascent.point, strict=True)]
+    return ascent, given[: len(kept)] + new
 
 
 def memory_needed(mdp: MDP, k: int) -> int:
