@@ -51,10 +51,12 @@ def write_whole(path: Path, content: bytes) -> None:
         os.umask(umask)
         os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes private files; this one is for sharing
         os.replace(temporary, path)
-    except OSError as error:
+    except BaseException as error:  # an interrupt, too, must leave nothing half-written
         with suppress(OSError):
             os.unlink(temporary)
-        raise OutputError(f"cannot write {path}: {error.strerror}") from None
+        if isinstance(error, OSError):
+            raise OutputError(f"cannot write {path}: {error.strerror}") from None
+        raise
 
 
 def pack(schema: str, version: int, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
