@@ -63,14 +63,15 @@ def plan(
     check_whole("k", k, 1)
     check_whole("seed", seed, 0)
     method = VertexAscent() if method is None else method
+    criterion = Average() if criterion is None else criterion
     behaviour = StateActions() if behaviour is None else behaviour
     _check_kind("method", method, "run", "VertexAscent()")
-    _check_kind("criterion", criterion or Average(), "discount", "Average()")
+    _check_kind("criterion", criterion, "discount", "Average()")
     _check_kind("behaviour", behaviour, "groups", "StateActions()")
-    mdp = read(source, absorbing=(criterion or Average()).discount < 1)
+    mdp = read(source, absorbing=criterion.discount < 1)
     _check_memory(mdp, int(k))
     watch = Watch(time_limit_s, progress)
-    polytope = Polytope(mdp, Average() if criterion is None else criterion)
+    polytope = Polytope(mdp, criterion)
     if tradeoff is None:
         tradeoff = abs(polytope.optimum.value) or 1.0
     objective = Objective(mdp, check_number("the tradeoff", tradeoff, 0), behaviour)
@@ -97,7 +98,7 @@ def plan(
         status=ascent.status,
         trace=ascent.trace,
         tradeoff=float(tradeoff),
-        criterion=polytope.criterion,
+        criterion=criterion,
         behaviour=behaviour,
         method=method,
         seed=int(seed),

@@ -42,7 +42,6 @@ def view(plans: PlanSet) -> dict[str, Any]:
     by_state = state_occupancy(plans.mdp, plans.occupancies)
     return {
         "model": plans.mdp.name.partition("?")[0],  # the settings stand in the facts
-        "size": f"{plans.mdp.n_states:,} states, {plans.mdp.n_choices:,} choices",
         "k": plans.k,
         "promise": _promise(plans),
         "settings": {"k": plans.k, "tradeoff": f"{plans.tradeoff:.6g}", "seed": plans.seed},
