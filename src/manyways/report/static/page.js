@@ -187,7 +187,7 @@ function start(button, stages) {
   button.querySelector(".verb").textContent = "Pause";
   const first = playing.size === 0;
   playing.set(button, stages);
-  if (first) { due = 0; requestAnimationFrame(tick); }
+  if (first) { due = performance.now(); requestAnimationFrame(tick); }
 }
 
 function stop(button) {
@@ -331,7 +331,7 @@ if (get("compare")) {
   get("speed").addEventListener("input", () => {
     settings.pace = 2 ** Number(get("speed").value);
     get("speed").setAttribute("aria-valuetext", `${Math.round(settings.pace)} steps a second`);
-    due = 0;
+    due = performance.now();
   });
   if (drawn) get("difference").addEventListener("pointermove", (event) => {
     const place = get("difference"), box = place.getBoundingClientRect();
