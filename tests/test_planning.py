@@ -1,8 +1,14 @@
 """What `plan` says before and after the work."""
 
+import signal
+import threading
+
+import numpy as np
 import pytest
 
 import manyways as mw
+from manyways.methods import Halted, Watch
+from manyways.polytope import PolicyIteration, Polytope, RenumberedSweeps, Sweeps
 
 
 def test_more_plans_than_the_model_has_are_said_to_be_equal():
@@ -22,16 +28,97 @@ def test_the_memory_that_is_not_there_is_named_before_the_work(monkeypatch):
 def test_ctrl_c_while_the_gap_is_computed_keeps_the_plans(tmp_path):
     def impatient(now: mw.Progress) -> None:
         if now.doing == "verifying":
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
 
     mdp = mw.four_rooms(0)
     plans = mw.plan(mdp, 2, 8.0, progress=impatient)
+    assert plans.status == mw.Status.INTERRUPTED
     assert plans.gap == float("inf")
     assert plans.certificate.ok
     again = mw.load(plans.save(tmp_path / "plans.mw"))
     assert again.gap == float("inf")
     assert mw.verify(mdp, again).ok
     assert plans.objective == mw.plan(mdp, 2, 8.0).objective
+
+
+def test_ctrl_c_while_searching_still_has_the_plans_verified():
+    def impatient(now: mw.Progress) -> None:
+        if now.doing == "planning" and now.done >= 1 and not pressed:
+            pressed.append(signal.raise_signal(signal.SIGINT))
+
+    pressed: list[None] = []
+    plans = mw.plan(mw.four_rooms(0), 2, 8.0, progress=impatient)
+    assert plans.status == mw.Status.INTERRUPTED
+    assert np.isfinite(plans.gap)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_twice_is_an_exception():
+    def determined(_: mw.Progress) -> None:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        mw.plan(mw.four_rooms(0), 2, 8.0, progress=determined)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_program_that_has_a_use_for_ctrl_c_keeps_it():
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        plans = mw.plan(mw.four_rooms(0), 2, 8.0, progress=lambda _: signal.raise_signal(signal.SIGINT))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert pressed
+    assert plans.status.converged
+
+
+def test_a_plan_in_a_thread_leaves_signals_alone():
+    found: list[mw.PlanSet] = []
+    thread = threading.Thread(target=lambda: found.append(mw.plan(mw.four_rooms(0), 2, 8.0)))
+    thread.start()
+    thread.join()
+    assert found[0].status.converged
+
+
+@pytest.mark.parametrize("oracle", [PolicyIteration, Sweeps, RenumberedSweeps])
+@pytest.mark.parametrize("criterion", [mw.Average(), mw.Discounted(0.9)], ids=str)
+def test_a_solve_can_be_ended_at_each_of_its_iterations(oracle, criterion):
+    """And the oracle is as good as new afterwards."""
+    mdp = mw.four_rooms(0)
+    polytope = Polytope(mdp, criterion, oracle=oracle)
+    wanted = polytope.best(mdp.reward)
+    asked: list[None] = []
+    with polytope.pausing(lambda: asked.append(None)):
+        assert polytope.best(mdp.reward).value == wanted.value
+    assert len(asked) > 1
+    for n in range(1, len(asked) + 1):
+        left = iter(range(n - 1))
+
+        def check(left=left) -> None:
+            if next(left, None) is None:
+                raise Halted(mw.Status.TIME_LIMIT)
+
+        with polytope.pausing(check), pytest.raises(Halted):
+            polytope.twin().best(mdp.reward)
+        with polytope.pausing(check), pytest.raises(Halted):
+            polytope.best(mdp.reward)
+        assert polytope.best(mdp.reward).value == wanted.value
+
+
+@pytest.mark.parametrize("method", [mw.VertexAscent(), mw.VertexAscent(starts=2, workers=2), mw.FrankWolfe()], ids=str)
+@pytest.mark.parametrize("source", ["four-rooms:0", "rooms-50:0"])
+def test_time_may_be_up_in_the_middle_of_a_solve(source, method, monkeypatch):
+    """Whenever that is, there are k feasible plans."""
+    mdp = mw.read(source)
+    for n in (0, 1, 2, 5, 20):
+        asked = iter(range(n))
+        monkeypatch.setattr(Watch, "expired", lambda _, asked=asked: next(asked, None) is None)
+        plans = mw.plan(mdp, 3, 8.0, method=method, time_limit_s=1e9)
+        assert plans.status == mw.Status.TIME_LIMIT
+        assert plans.k == 3
+        assert plans.certificate.ok
 
 
 def test_progress_never_goes_back():

@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import zipfile
@@ -211,7 +212,7 @@ def test_out_of_time_is_a_status():
 def test_ctrl_c_keeps_the_best_so_far():
     def impatient(now: mw.Progress) -> None:
         if now.done == 1:
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
 
     plans = small_plans(3, progress=impatient)
     assert plans.status == mw.Status.INTERRUPTED

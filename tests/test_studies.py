@@ -193,6 +193,22 @@ def test_what_is_there_is_not_computed_again(tmp_path, monkeypatch):
 # ---- folders that cannot be used --------------------------------------------------------------
 
 
+def test_an_interrupted_trial_is_no_row(tmp_path, monkeypatch):
+    run, trials = mw.FrankWolfe.run, small_trials(2)
+
+    def interrupted(*arguments):
+        if arguments[4] == 1:  # the second trial's seed
+            signal.raise_signal(signal.SIGINT)
+        return run(*arguments)
+
+    with Store(tmp_path) as store:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(mw.FrankWolfe, "run", interrupted)
+            run_trials("s", trials, store, workers=1)
+        assert list(store.rows("s")) == [trials[0].key]
+        assert timeless(run_trials("s", trials, store, workers=1)) == timeless([perform(trial) for trial in trials])
+
+
 def test_other_settings_in_an_old_folder_are_named(tmp_path):
     mw.paper("tradeoff", out=tmp_path, workers=1, trials=1, values=[1.0])
     before = kept_rows(tmp_path)

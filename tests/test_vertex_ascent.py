@@ -2,6 +2,7 @@
 and that it stops when told."""
 
 import json
+import signal
 from functools import cache
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from manyways import (
     VertexAscent,
 )
 from manyways.formats.maps import world_from_rows
-from manyways.methods import Ascent, Watch
+from manyways.methods import Ascent, Halted, Watch
 from manyways.methods.exchange import exchange_actions
 from manyways.occupancy import deterministic, long_run_occupancy
 from problems import KINDS, KNOWN, brute_force_optimum, choices_of, random_accessible_mdp, random_mdp, vertices
@@ -377,7 +378,7 @@ def test_more_starts_are_never_worse():
 
 
 class CountingPolytope(Polytope):
-    """Counts the linear problems, and raises KeyboardInterrupt at the n-th."""
+    """Counts the linear problems; at the n-th, somebody interrupts."""
 
     def __init__(self, *arguments, interrupt_at: int = -1, **options) -> None:
         super().__init__(*arguments, **options)
@@ -386,7 +387,7 @@ class CountingPolytope(Polytope):
     def best(self, *arguments, **options):
         self.calls += 1
         if self.calls == self.interrupt_at:
-            raise KeyboardInterrupt
+            raise Halted(Status.INTERRUPTED)
         return super().best(*arguments, **options)
 
 
@@ -428,7 +429,7 @@ def test_an_interrupt_at_any_linear_problem_keeps_what_there_is(k, tradeoff):
     for n in range(2, undisturbed.calls + 1):
         try:
             ascent = VertexAscent(starts=2).run(CountingPolytope(mdp, interrupt_at=n), objective, k, 0, Watch())
-        except KeyboardInterrupt:
+        except Halted:
             pytest.fail(f"the interrupt at linear problem {n} of {undisturbed.calls} came through")
         assert ascent.status == Status.INTERRUPTED
         assert_realised(Polytope(mdp), ascent, k)
@@ -441,7 +442,7 @@ def test_an_interrupt_of_a_plan_is_a_status(n, monkeypatch):
     def interrupted(self, *arguments, **options):
         calls.append(1)
         if len(calls) == n:
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
         return best(self, *arguments, **options)
 
     monkeypatch.setattr(Polytope, "best", interrupted)
@@ -453,11 +454,8 @@ def test_an_interrupt_of_a_plan_is_a_status(n, monkeypatch):
 
 @pytest.mark.parametrize("workers", [2, 3])
 def test_an_interrupt_with_several_workers_keeps_what_there_is(workers):
-    def interrupt(progress: mw.Progress) -> None:
-        if progress.done >= 1:
-            raise KeyboardInterrupt
-
-    ascent = run(VertexAscent(starts=4, workers=workers), ROOMS, 2, tradeoff=8.0, watch=Watch(report=interrupt))
+    watch = Watch(report=lambda progress: watch.interrupted.set() if progress.done >= 1 else None)
+    ascent = run(VertexAscent(starts=4, workers=workers), ROOMS, 2, tradeoff=8.0, watch=watch)
     assert ascent.status == Status.INTERRUPTED
     assert_realised(Polytope(ROOMS), ascent, 2)
 
@@ -470,7 +468,7 @@ def test_what_has_been_reached_is_not_overstated():
         def hear(progress: mw.Progress, n=n, heard=heard) -> None:
             heard.append(progress.objective)
             if len(heard) == n:
-                raise KeyboardInterrupt
+                raise Halted(Status.INTERRUPTED)
 
         ascent = run(VertexAscent(exchanges=False), ROOMS, 3, tradeoff=8.0, watch=Watch(report=hear))
         value = Objective(ROOMS, 8.0).value(ascent.point)

@@ -17,12 +17,12 @@ from manyways.behaviour import Behaviour, StateActions
 from manyways.errors import SettingError, check_number, check_whole
 from manyways.formats import read
 from manyways.mdp import MDP
-from manyways.methods import Ascent, Method, Progress, VertexAscent, Watch
+from manyways.methods import Ascent, Method, Progress, Status, VertexAscent, Watch
 from manyways.objective import Objective
 from manyways.occupancy import check_policy, deterministic
 from manyways.planset import PlanSet
 from manyways.polytope import Average, Criterion, Polytope, Vertex
-from manyways.verification import compare, examine
+from manyways.verification import Findings, compare, examine
 
 
 def plan(
@@ -50,10 +50,14 @@ def plan(
         method: how to search; `VertexAscent()` by default.
         criterion: `Average()` by default, or `Discounted(0.99)`.
         behaviour: what counts as different; `StateActions()` by default.
-        time_limit_s: stop after so many seconds, with the best so far.
+        time_limit_s: search for so many seconds at most, and take the best so far. The first optimal policy and
+            the verification at the end come on top.
         progress: called now and then with a `Progress`.
         keep: (m, N) policies that are to be among the k, such as some of an earlier set's.
         avoid: (m, N) policies that the new plans are to differ from as well, such as those they replace.
+
+    Ctrl-C ends the search with the best so far, and the verification with an unknown gap; twice at once, it is a
+    KeyboardInterrupt as ever.
 
     Example:
         >>> plans = plan("nine-rooms:7", k=6, tradeoff=8.0)
@@ -72,20 +76,19 @@ def plan(
     _check_memory(mdp, int(k))
     watch = Watch(time_limit_s, progress)
     polytope = Polytope(mdp, criterion)
+    optimum = polytope.optimum  # before there is one, nothing could be handed out
     if tradeoff is None:
-        tradeoff = abs(polytope.optimum.value) or 1.0
+        tradeoff = abs(optimum.value) or 1.0
     objective = Objective(mdp, check_number("the tradeoff", tradeoff, 0), behaviour)
 
     kept, avoided = (_policies(mdp, what, given) for what, given in (("keep", keep), ("avoid", avoid)))
     if len(kept) >= k:
         raise SettingError(f"{len(kept)} plans are kept, so k must be at least {len(kept) + 1}, found {k}")
-    ascent, realised = _search(method, polytope, objective, int(k), int(seed), watch, kept, avoided)
-    best_first = np.argsort([-x @ mdp.reward for _, x in realised], kind="stable")
-    policies, occupancies = (np.stack([realised[i][part] for i in best_first]) for part in (0, 1))
-    reached = float(ascent.trace.objective[-1]) if len(ascent.trace) else float("nan")
-    found = examine(
-        polytope, objective, policies, occupancies, lambda done: watch.tell(done, int(k), reached, "verifying")
-    )
+    with watch.minding_interrupts():
+        ascent, realised = _search(method, polytope, objective, int(k), int(seed), watch, kept, avoided)
+        best_first = np.argsort([-x @ mdp.reward for _, x in realised], kind="stable")
+        policies, occupancies = (np.stack([realised[i][part] for i in best_first]) for part in (0, 1))
+        found = _examine(polytope, objective, policies, occupancies, watch, ascent)
     plans = PlanSet(
         mdp=mdp,
         policies=policies,
@@ -93,9 +96,9 @@ def plan(
         rewards=found.rewards,
         distances=found.distances,
         objective=found.objective,
-        optimal_reward=polytope.optimum.value,
+        optimal_reward=optimum.value,
         gap=found.gap,
-        status=ascent.status,
+        status=Status.INTERRUPTED if watch.interrupted.is_set() else ascent.status,
         trace=ascent.trace,
         tradeoff=float(tradeoff),
         criterion=criterion,
@@ -127,18 +130,34 @@ def _search(
     """
     mdp = polytope.mdp
     given = [(policy, polytope.criterion.occupancy(mdp, policy)) for policy in (*kept, *avoided)]
-    if not given:
-        ascent = method.run(polytope, objective, k, seed, watch)
-    elif isinstance(method, VertexAscent):
-        fixed = [Vertex(x, float("nan"), float("nan"), None) for _, x in given]
-        ascent = method.run(polytope, objective, k + len(avoided), seed, watch, fixed)
-    else:
-        raise SettingError(f"to keep or avoid plans, the method must be VertexAscent(), found {method!r}")
+    with polytope.pausing(watch.check):
+        if not given:
+            ascent = method.run(polytope, objective, k, seed, watch)
+        elif isinstance(method, VertexAscent):
+            fixed = [Vertex(x, float("nan"), float("nan"), None) for _, x in given]
+            ascent = method.run(polytope, objective, k + len(avoided), seed, watch, fixed)
+        else:
+            raise SettingError(f"to keep or avoid plans, the method must be VertexAscent(), found {method!r}")
     if ascent.choices is None:
         new = [polytope.realise(row) for row in ascent.point]
     else:  # vertices: their policies are known, and each has one recurrent class
         new = [(deterministic(mdp, own), x) for own, x in zip(ascent.choices, ascent.point, strict=True)]
     return ascent, given[: len(kept)] + new
+
+
+def _examine(
+    polytope: Polytope, objective: Objective, policies: Floats, occupancies: Floats, watch: Watch, ascent: Ascent
+) -> Findings:
+    """Examine what was found. Plans are worth their gap even if time is up, unless somebody interrupts (once more)."""
+    reached = float(ascent.trace.objective[-1]) if len(ascent.trace) else float("nan")
+    watch.interrupted.clear()
+
+    def tell(done: int) -> None:
+        watch.tell(done, len(policies), reached, "verifying")
+        watch.check_interrupt()
+
+    with polytope.pausing(watch.check_interrupt):
+        return examine(polytope, objective, policies, occupancies, tell)
 
 
 def memory_needed(mdp: MDP, k: int) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 
 from manyways.arrays import Floats
 from manyways.mdp import MDP
+from manyways.methods import Halted
 from manyways.objective import Objective
 from manyways.occupancy import chain, first_best, state_occupancy
 from manyways.planset import Certificate, Check, PlanSet
@@ -115,7 +116,7 @@ def _gap(polytope: Polytope, gradient: Floats, policies: Floats, x: Floats, tell
             tell(i)
             here = Vertex(now, float(row @ now), np.inf, first_best(mdp, policy))
             gap += polytope.best(row, here).bound - here.value
-    except KeyboardInterrupt:  # the plans are there; only how good they are together stays unknown
+    except Halted:  # the plans are there; only how good they are together stays unknown
         return float("inf")
     return gap
 

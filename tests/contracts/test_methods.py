@@ -22,7 +22,7 @@ from manyways import (
     Status,
     VertexAscent,
 )
-from manyways.methods import Ascent, Method, Trace, Watch
+from manyways.methods import Ascent, Halted, Method, Trace, Watch
 from problems import KNOWN, brute_force_optimum, random_accessible_mdp, random_mdp, vertices
 
 
@@ -237,25 +237,22 @@ def test_a_time_limit_that_is_none_is_refused(seconds, message):
 
 @each_method
 def test_an_interrupt_while_reporting_ends_the_run_with_a_feasible_point(case):
-    def interrupt(progress: mw.Progress) -> None:
-        if progress.done >= 1:
-            raise KeyboardInterrupt
-
     mdp = PROBLEMS["grid"]
-    ascent = run(case.method, mdp, watch=Watch(report=interrupt))
+    watch = Watch(report=lambda progress: watch.interrupted.set() if progress.done >= 1 else None)
+    ascent = run(case.method, mdp, watch=watch)
     assert ascent.status == Status.INTERRUPTED == "interrupted"
     assert_feasible(Polytope(mdp), ascent.point, 2)
 
 
 class InterruptedPolytope(Polytope):
-    """Raises KeyboardInterrupt at the n-th linear problem or projection."""
+    """Somebody interrupts at the n-th linear problem or projection."""
 
     calls_left = 3
 
     def _count(self) -> None:
         self.calls_left -= 1
         if self.calls_left == 0:
-            raise KeyboardInterrupt
+            raise Halted(Status.INTERRUPTED)
 
     def best(self, *arguments, **options):
         self._count()

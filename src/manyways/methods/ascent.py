@@ -1,4 +1,4 @@
-"""The one loop under the methods: it keeps the trace, watches the clock, and stops on request.
+"""The one loop under the paper's methods: it keeps the trace, watches the clock, and stops on request.
 
 A method supplies `advance`, which takes the current point to the next and says whether its own
 stopping rule is met. Not converging is a `Status`, never an exception.
@@ -6,8 +6,11 @@ stopping rule is met. Not converging is a `Status`, never an exception.
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -44,13 +47,25 @@ class Progress:
     doing: str = "planning"
 
 
+class Halted(Exception):
+    """A search is to end with what it has; `status` says why."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status)
+        self.status = status
+
+
 @dataclass(frozen=True)
 class Watch:
-    """Who looks on: a time limit and a listener for progress."""
+    """Who looks on: a time limit, a listener for progress, and a person who may not want to wait any longer.
+
+    Methods ask between two steps, and oracles within a long one, whether they are to go on.
+    """
 
     time_limit_s: float | None = None
     report: Callable[[Progress], None] | None = None
     began: float = field(default_factory=time.perf_counter)
+    interrupted: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         if self.time_limit_s is not None and not check_number("the time limit", self.time_limit_s) > 0:
@@ -61,6 +76,38 @@ class Watch:
 
     def expired(self) -> bool:
         return self.time_limit_s is not None and self.elapsed() >= self.time_limit_s
+
+    def check_interrupt(self) -> None:
+        if self.interrupted.is_set():
+            raise Halted(Status.INTERRUPTED)
+
+    def check(self) -> None:
+        self.check_interrupt()
+        if self.expired():
+            raise Halted(Status.TIME_LIMIT)
+
+    @contextmanager
+    def minding_interrupts(self) -> Iterator[None]:
+        """Ctrl-C within is noted, to be acted upon at the next check; pressed again before that, it raises as ever.
+
+        An exception out of nowhere would be lost where Python cannot raise one, such as in a finaliser. A program
+        that has another use for the signal keeps it.
+        """
+        ours = threading.current_thread() is threading.main_thread()
+        if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            yield
+            return
+
+        def note(*_: object) -> None:
+            if self.interrupted.is_set():
+                raise KeyboardInterrupt
+            self.interrupted.set()
+
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def tell(self, done: int, total: int, objective: float, doing: str = "planning") -> None:
         if self.report is not None:
@@ -140,17 +187,15 @@ def ascend(
         for t in range(iterations + 1):
             value = objective.value(point)
             watch.tell(t, iterations + 1, value)
-            if watch.expired():
-                status = Status.TIME_LIMIT
-                break
+            watch.check()
             step = advance(point, t)
             point, calls = step.point, calls + step.calls
             rows.append((value, step.measure, step.size, watch.elapsed(), calls))
             if step.status is not None:
                 status = step.status
                 break
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
+    except Halted as end:
+        status = end.status
     return Ascent(point, status, Trace.of(rows))
 
 

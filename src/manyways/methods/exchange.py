@@ -99,6 +99,7 @@ class _Search:
         before = self.choice.copy()
         others = [objective.image(row) for j, row in enumerate(rows) if j != i]
         for _ in range(MOST_PASSES):
+            self.polytope.pause()
             kept, value, worth = self._try_all(others, value, rise)
             if not kept:
                 elsewhere = self._elsewhere(rows, i, self._candidate[np.isnan(worth)], value + rise)

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from numbers import Real
@@ -34,7 +35,7 @@ import numpy as np
 
 from manyways.arrays import Floats
 from manyways.errors import SettingError, check_whole
-from manyways.methods.ascent import Ascent, Status, Trace, Watch
+from manyways.methods.ascent import Ascent, Halted, Status, Trace, Watch
 from manyways.methods.exchange import exchange_actions, exchangeable, neighbours
 from manyways.objective import Objective
 from manyways.polytope import Polytope, Vertex
@@ -93,8 +94,10 @@ class VertexAscent:
         def climb(number: int) -> _Climb:
             # The work space of an oracle serves one thread at a time.
             own = polytope if self.workers == 1 else polytope.twin()
-            climb = _Climb(own, objective, [*fixed, *[optimum] * (k - len(fixed))], len(fixed), log)
-            climb.run(self.stages, np.random.default_rng(streams[number]))
+            climb = _Climb(own, objective, optimum, fixed, k, log)
+            with log.halting():
+                climb.run(self.stages, np.random.default_rng(streams[number]))
+            log.finished += 1
             return climb
 
         if self.workers == 1 or starts == 1:
@@ -104,12 +107,16 @@ class VertexAscent:
                 if log.status is not None:
                     break
         else:
-            climbs = _in_threads(climb, starts, self.workers, log)
+            with ThreadPoolExecutor(self.workers) as pool:
+                climbs = list(pool.map(climb, range(starts)))
         best = max(climbs, key=lambda climb: climb.value)  # of equals, the first: whatever the order of arrival
-        wanted = self.exchanges and k > 1 and not log.stop()
-        if wanted and exchangeable(polytope, best.plans[len(fixed) :]):
-            best.exchange()
-        distinct = log.status is not None or best.part_duplicates()
+        distinct = True
+        if log.status is None and k > 1:
+            with log.halting():
+                watch.check()
+                if self.exchanges and exchangeable(polytope, best.plans[len(fixed) :]):
+                    best.exchange()
+                distinct = best.part_duplicates()
         status = log.status or (Status.CONVERGED if distinct else Status.FEWER_PLANS)
         new = best.plans[len(fixed) :]
         known = [vertex.choices for vertex in new if vertex.choices is not None]
@@ -118,7 +125,7 @@ class VertexAscent:
 
 
 class _Log:
-    """What the starts share: the trace, the watch, and the wish to stop."""
+    """What the starts share: the trace, the watch, and why they were to end early, if they were."""
 
     def __init__(self, starts: int, watch: Watch) -> None:
         self.watch, self.starts, self.finished = watch, starts, 0
@@ -128,10 +135,13 @@ class _Log:
         self.best = -np.inf
         self.shown = 0
 
-    def stop(self) -> bool:
-        if self.status is None and self.watch.expired():
-            self.status = Status.TIME_LIMIT
-        return self.status is not None
+    @contextmanager
+    def halting(self) -> Iterator[None]:
+        """Work that may be ended at any step, and leaves feasible plans at each."""
+        try:
+            yield
+        except Halted as end:
+            self.status = end.status
 
     def step(self, value: float, rise: float, share: float) -> None:
         self.calls += 1
@@ -143,26 +153,22 @@ class _Log:
 
 
 class _Climb:
-    """One start: k plans on their way up, the first `fixed` of which stay. `plans` is always a feasible answer."""
+    """One start: k plans on their way up, the `fixed` first ones of which stay. `plans` is always a feasible answer."""
 
-    def __init__(self, polytope: Polytope, objective: Objective, plans: list[Vertex], fixed: int, log: _Log) -> None:
-        self.polytope, self.objective, self.log = polytope, objective, log
-        self.plans, self.k, self.fixed = plans, len(plans), fixed
-        self.value = self._value() if fixed else polytope.optimum.value
+    def __init__(
+        self, polytope: Polytope, objective: Objective, optimum: Vertex, fixed: Sequence[Vertex], k: int, log: _Log
+    ) -> None:
+        self.polytope, self.objective, self.optimum, self.log = polytope, objective, optimum, log
+        self.k, self.fixed = k, len(fixed)
+        self.plans = [*fixed, *[optimum] * (k - len(fixed))]
+        self.value = self._value() if fixed else optimum.value
 
     def run(self, stages: tuple[float, ...], rng: np.random.Generator) -> None:
-        try:
-            self._run(stages, rng)
-        except KeyboardInterrupt:
-            self.log.status = Status.INTERRUPTED
-        self.log.finished += 1
-
-    def _run(self, stages: tuple[float, ...], rng: np.random.Generator) -> None:
         if self.k == 1:
             self.log.step(self.value, 0.0, 1.0)
             return
         objective, k, reward = self.objective, self.k, self.objective.mdp.reward
-        fixed, free, optimum = self.fixed, self.k - self.fixed, self.polytope.optimum
+        fixed, free, optimum = self.fixed, self.k - self.fixed, self.optimum
         typical = float(optimum.occupancy @ optimum.occupancy)
         scale = abs(optimum.value) + objective.tradeoff
         rows = [vertex.occupancy for vertex in self.plans[:fixed]]
@@ -173,8 +179,7 @@ class _Climb:
         for number, stage in enumerate(stages):
             idle = tried = 0
             while idle < free:
-                if self.log.stop():
-                    return
+                self.log.watch.check()
                 i = fixed + tried % free
                 rest = np.arange(k) != i
                 warm[i] = self.polytope.best(objective.secant(rows, i, stage * typical), warm[i])
@@ -204,13 +209,6 @@ class _Climb:
         plan twice. Tried: the same plan but for one action, what the oracle proposes as diversity gains weight, and
         plans made to take a choice that no plan takes yet.
         """
-        try:
-            return self._part_duplicates()
-        except KeyboardInterrupt:
-            self.log.status = Status.INTERRUPTED
-            return True
-
-    def _part_duplicates(self) -> bool:
         for i in range(max(self.fixed, 1), self.k):
             rows = [vertex.occupancy for vertex in self.plans]
             if not _among(rows[i], rows[:i]):
@@ -240,16 +238,12 @@ class _Climb:
                 yield vertex
 
     def exchange(self) -> None:
-        try:
-            for plans in exchange_actions(self.polytope, self.objective, self.plans, self.fixed):
-                self.plans = plans
-                value = self._value()
-                self.log.step(value, value - self.value, 0.0)
-                self.value = value
-                if self.log.stop():
-                    return
-        except KeyboardInterrupt:
-            self.log.status = Status.INTERRUPTED
+        for plans in exchange_actions(self.polytope, self.objective, self.plans, self.fixed):
+            self.plans = plans
+            value = self._value()
+            self.log.step(value, value - self.value, 0.0)
+            self.value = value
+            self.log.watch.check()
 
 
 def _is_positive(value: object) -> bool:
@@ -262,13 +256,3 @@ def _among(row: Floats, others: list[Floats]) -> bool:
 
 def _affordable_starts(states: int) -> int:
     return int(np.clip(150 // states, 1, 8))
-
-
-def _in_threads(climb, starts: int, workers: int, log: _Log) -> list[_Climb]:
-    with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(climb, number) for number in range(starts)]
-        try:
-            return [future.result() for future in futures]
-        except KeyboardInterrupt:
-            log.status = Status.INTERRUPTED  # the starts see it and end with what they have
-            return [future.result() for future in futures]

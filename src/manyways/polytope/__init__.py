@@ -11,6 +11,8 @@ nearest point, a random point, and how far off a point is.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 
 import numpy as np
@@ -22,13 +24,23 @@ from manyways.mdp import MDP
 from manyways.occupancy import chain, deterministic, flow_residual, policy_of
 from manyways.polytope.criterion import Average, Criterion, Discounted
 from manyways.polytope.linear_program import LinearProgram, largest_minimum
-from manyways.polytope.policy_iteration import PolicyIteration, Vertex
+from manyways.polytope.policy_iteration import Pause, PolicyIteration, Vertex
 from manyways.polytope.projection import Projection
 from manyways.polytope.renumbering import RenumberedSweeps
 from manyways.polytope.sweeps import Sweeps
 from manyways.structure import recurrent_core
 
-__all__ = ["Average", "Criterion", "Discounted", "PolicyIteration", "Polytope", "RenumberedSweeps", "Sweeps", "Vertex"]
+__all__ = [
+    "Average",
+    "Criterion",
+    "Discounted",
+    "Pause",
+    "PolicyIteration",
+    "Polytope",
+    "RenumberedSweeps",
+    "Sweeps",
+    "Vertex",
+]
 
 WANDERING_STEPS = 50
 
@@ -50,6 +62,7 @@ class Polytope:
         EmptyDomain: if no occupancy is that large everywhere; carries the largest possible value.
 
     `oracle` overrides the choice of the linear oracle by size: `PolicyIteration`, `Sweeps` or `RenumberedSweeps`.
+    `pause` is for those who want to be asked now and then whether to go on; see `pausing`.
     """
 
     def __init__(
@@ -59,16 +72,18 @@ class Polytope:
         *,
         at_least: float = 0.0,
         oracle: type[Oracle] | None = None,
+        pause: Pause | None = None,
     ) -> None:
         self.mdp = mdp
         self.criterion = Average() if criterion is None else criterion
         self.at_least = at_least
+        self.pause = pause or Pause()
         self._kind = oracle
         if not 0 <= at_least < 1:
             raise SettingError(f"at_least is a share of time, expected 0 <= at_least < 1, found {at_least}")
         self._oracle: Oracle | LinearProgram
         if at_least == 0:
-            self._oracle = (oracle or _oracle_for(mdp))(mdp, self.criterion.discount)
+            self._oracle = (oracle or _oracle_for(mdp))(mdp, self.criterion.discount, self.pause)
         else:
             self._check_not_empty()
             self._oracle = LinearProgram(*self._equalities, at_least)
@@ -134,7 +149,16 @@ class Polytope:
 
     def twin(self) -> Polytope:
         """The same polytope with work space of its own, for another thread."""
-        return Polytope(self.mdp, self.criterion, at_least=self.at_least, oracle=self._kind)
+        return Polytope(self.mdp, self.criterion, at_least=self.at_least, oracle=self._kind, pause=self.pause)
+
+    @contextmanager
+    def pausing(self, check: Callable[[], None]) -> Iterator[None]:
+        """Within, `check` is called now and then during long work, by twins as well; what it raises ends the work."""
+        before, self.pause.check = self.pause.check, check
+        try:
+            yield
+        finally:
+            self.pause.check = before
 
     def realise(self, x: Floats) -> tuple[Floats, Floats]:
         """(N,) -> the stationary policy for x, and the occupancy that it has when run from the start.

@@ -18,6 +18,7 @@ its own h, whatever the arithmetic did before.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,17 @@ from manyways.structure import closed_components, reachable, recurrent_core
 
 MAX_ITERATIONS = 1000
 RELATIVE_TOLERANCE = 1e-13
+
+
+@dataclass
+class Pause:
+    """Called by oracles between pieces of work; what `check` then raises ends a solve."""
+
+    check: Callable[[], None] | None = None
+
+    def __call__(self) -> None:
+        if self.check is not None:
+            self.check()
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +73,10 @@ class _Evaluation:
 class PolicyIteration:
     """The oracle of one model and one discount (1 for the average)."""
 
-    def __init__(self, mdp: MDP, discount: float) -> None:
+    def __init__(self, mdp: MDP, discount: float, pause: Pause | None = None) -> None:
         self.mdp = mdp
         self.discount = discount
+        self._pause = pause or Pause()
         self._core = recurrent_core(mdp) if discount == 1 else None
         self._identity = sparse.eye_array(mdp.n_states, format="csr")
 
@@ -75,6 +88,7 @@ class PolicyIteration:
         bound = np.inf
         seen: set[bytes] = set()
         for _ in range(MAX_ITERATIONS):
+            self._pause()
             now = self._evaluate(choices, c)
             future = c + self.discount * (mdp.transitions @ now.values)
             # What the policy's own equations miss by is what an advantage must exceed to be real.

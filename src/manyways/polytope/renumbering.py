@@ -15,7 +15,7 @@ from scipy import sparse
 
 from manyways.arrays import Floats, Ints
 from manyways.mdp import MDP
-from manyways.polytope.policy_iteration import PolicyIteration, Vertex
+from manyways.polytope.policy_iteration import Pause, PolicyIteration, Vertex
 from manyways.polytope.sweeps import Sweeps
 from manyways.structure import levels_towards
 
@@ -30,14 +30,14 @@ class _OutsideVertex(Vertex):
 class RenumberedSweeps:
     """The oracle of one model and one discount (1 for the average)."""
 
-    def __init__(self, mdp: MDP, discount: float) -> None:
+    def __init__(self, mdp: MDP, discount: float, pause: Pause | None = None) -> None:
         place = np.zeros(mdp.n_states, bool)
         place[mdp.choice_state[PolicyIteration(mdp, discount).most_paying(mdp.reward)]] = True
         level = levels_towards(mdp, place)
         level[level < 0] = mdp.n_states
         self._states = np.argsort(level, kind="stable")
         copy, self._choices = renumber(mdp, self._states)
-        self._inside = Sweeps(copy, discount)
+        self._inside = Sweeps(copy, discount, pause)
         self._choice_inside = np.empty(mdp.n_choices, np.int64)
         self._choice_inside[self._choices] = np.arange(mdp.n_choices)
 

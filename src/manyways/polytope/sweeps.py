@@ -34,7 +34,7 @@ from manyways import kernels
 from manyways.arrays import Floats
 from manyways.mdp import MDP
 from manyways.occupancy import choices_towards
-from manyways.polytope.policy_iteration import PolicyIteration, Vertex
+from manyways.polytope.policy_iteration import Pause, PolicyIteration, Vertex
 
 TOLERANCE = 1e-9
 """Of the proved optimum, relative to the largest |c|."""
@@ -80,10 +80,11 @@ class _GaveUp(Exception):
 class Sweeps:
     """The oracle of one model and one discount (1 for the average)."""
 
-    def __init__(self, mdp: MDP, discount: float) -> None:
+    def __init__(self, mdp: MDP, discount: float, pause: Pause | None = None) -> None:
         self.mdp = mdp
         self.discount = discount
-        self.exact = PolicyIteration(mdp, discount)
+        self._pause = pause or Pause()
+        self.exact = PolicyIteration(mdp, discount, pause)
         matrix = mdp.transitions
         self._arrays = (matrix.indptr, matrix.indices, matrix.data)
         single = np.flatnonzero(np.diff(matrix.indptr) == 1)
@@ -120,6 +121,7 @@ class Sweeps:
         lower, upper = floor, float(c.max())
         order, cycle, surplus, change, cuts = np.empty(0, np.int32), 1.0, np.inf, np.inf, 0
         for iteration in range(MAX_ITERATIONS):
+            self._pause()
             span = scale + float(np.abs(at.h).max())
             changes, moved, top = 0, EVALUATED * span, np.inf
             # The policy in hand is evaluated before it is improved. Its gain is one that can be had; greedy steps
@@ -161,6 +163,7 @@ class Sweeps:
         scale = float(np.abs(c).max())
         order = self._order_anyway(at)
         for iteration in range(MAX_ITERATIONS):
+            self._pause()
             span = scale + float(np.abs(at.h).max())
             top, bottom = self._bounds(c, at)
             if iteration and top - bottom <= TOLERANCE * scale:

@@ -19,7 +19,7 @@ from threadpoolctl import ThreadpoolController
 from manyways.errors import EmptyDomain
 from manyways.formats import read
 from manyways.mdp import MDP
-from manyways.methods import FrankWolfe, Method, ProjectedGradient, VertexAscent, Watch
+from manyways.methods import FrankWolfe, Method, ProjectedGradient, Status, VertexAscent, Watch
 from manyways.objective import Objective
 from manyways.planning import plan
 from manyways.polytope import Polytope
@@ -74,6 +74,8 @@ def plan_row(settings: Mapping[str, Any], model: MDP | None) -> Row:
     """Plan once, with `source`, `k`, `tradeoff`, `seed` and `method`."""
     mdp = read(settings["source"]) if model is None else model
     plans = plan(mdp, settings["k"], settings["tradeoff"], seed=settings["seed"], method=METHODS[settings["method"]])
+    if plans.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt  # half a trial is none: it is to be run again
     found = routes(mdp, plans.policies)
     return {
         "reward": float(plans.rewards.mean()),
