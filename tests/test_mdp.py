@@ -155,7 +155,8 @@ def test_later_changes_of_the_callers_arrays_do_not_reach_the_model():
 
 def test_the_digest_does_not_see_names_or_drawings():
     plain = MDP.from_csr(ROWS, REWARD, FIRST)
-    dressed = small(layout=Grid(np.array([1, 0]), np.zeros((1, 2), bool)), name="other")
+    grid = Grid(np.array([1, 0]), np.zeros((1, 2), bool), blocked_means="water")
+    dressed = small(layout=grid, name="other", ends={"goal": [0.5, 0.0, 0.0]})
     assert plain.digest == dressed.digest
 
 
@@ -202,6 +203,7 @@ def three_rooms() -> MDP:
             ("attic", "stay", "attic", 1.0, 4.0),
         ],
         labels={"top": ["attic"]},
+        ends={"asleep": [0.0, 0.5, 0.0, 1.0]},
         name="three rooms",
     )
 
@@ -212,6 +214,7 @@ def test_restricting_keeps_the_marked_states_and_what_belongs_to_them():
     np.testing.assert_array_equal(kept.transitions.toarray(), [[0, 1], [1, 0]])
     np.testing.assert_array_equal(kept.reward, [1, 2])
     np.testing.assert_array_equal(kept.labels["top"], [False, False])
+    np.testing.assert_array_equal(kept.ends["asleep"], [0.0, 0.5])
     assert mw.reachable_from_start(three_rooms()).tolist() == [True, True, False]
 
 
@@ -330,6 +333,11 @@ BAD = {
     "actions of halves": ({"actions": [0.0, 0.5, 2.0]}, "actions must be a list of whole numbers"),
     "too few state names": ({"state_names": ["home"]}, "1 state names for 2 states"),
     "short label": ({"labels": {"wet": [True]}}, r"label 'wet' must mark 2 states, found an array of shape \(1,\)"),
+    "too few chances of an end": ({"ends": {"hole": [0.5]}}, r"end 'hole' must have 3 chances, found .* \(1,\)"),
+    "a negative chance of an end": ({"ends": {"hole": [0.5, -0.1, 0.0]}}, "'hole' must be finite and not negative"),
+    "an end without a chance": ({"ends": {"hole": [0.5, np.nan, 0.0]}}, "'hole' must be finite and not negative"),
+    "ends that are too sure": ({"ends": {"a": [0.5, 0, 0], "b": [0.6, 0, 0]}}, "end an episode sum to more than 1"),
+    "half a character in an end": ({"ends": {"\ud800": [0.5, 0, 0]}}, "the name of end"),
     "long layout": ({"layout": Grid(np.arange(3), np.zeros((1, 3), bool))}, "layout places 3 states, the model has 2"),
 }
 

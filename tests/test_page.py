@@ -74,7 +74,7 @@ def test_every_step_that_is_played_can_happen_and_earns_what_it_says(rooms, repo
         for run in plan["runs"]:
             assert len(run["at"]) == len(run["earned"]) >= 20
             goals = [step for step, cell in enumerate(run["at"]) if rooms.mdp.labels["goal"][cell]]
-            assert run["goals"] == goals
+            assert run["met"] == goals
             assert len(goals) == 2
             assert goals[-1] == len(run["at"]) - 1
             assert rooms.mdp.start[run["at"][0]] > 0
@@ -284,7 +284,7 @@ def test_play_both_with_the_keyboard_alone(browser: Browser, report):
         assert page.get_attribute("#play", "aria-pressed") == "false"
         told = page.inner_text("#left-moment")
         step = int(re.findall(r"^first time: step (\d+);", told)[0])
-        assert 1 < step < min(run["goals"][0] for run in runs)
+        assert 1 < step < min(run["met"][0] for run in runs)
         for side in ("left", "right"):
             told, run = page.inner_text(f"#{side}-moment"), runs[int(page.input_value(f"#{side}"))]
             assert told.startswith(f"first time: step {step};")
@@ -304,7 +304,7 @@ def test_play_a_card_to_its_end_and_again(browser: Browser, report):
         button.click()
         page.clock.run_for(10_000)
         assert button.get_attribute("aria-pressed") == "false"
-        first, second = page_data(report)["plans"][2]["runs"][0]["goals"]
+        first, second = page_data(report)["plans"][2]["runs"][0]["met"]
         told = f"second time: reached the goal after {second - first - 1} steps;"
         assert page.inner_text("#plan-3 .moment").startswith(told)
         page.locator("#speed").fill("1")
@@ -312,6 +312,23 @@ def test_play_a_card_to_its_end_and_again(browser: Browser, report):
         expect(button).to_have_text(re.compile("^Pause"))
         page.clock.run_for(1_000)
         assert page.inner_text("#plan-3 .moment").startswith("first time: step ")
+
+
+@needs_browser
+def test_play_tells_how_each_episode_ends(browser: Browser, tmp_path):
+    pytest.importorskip("gymnasium")
+    page_file = mw.plan("gym:FrozenLake-v1", 2).report(tmp_path / "lake.html")
+    run = page_data(page_file)["plans"][0]["runs"][0]
+    words = {"goal": ", then the goal;", "hole": ", then the end (hole);"}
+    with opened(browser, page_file.as_uri()) as page:
+        assert "hole" in page.inner_text(".legend")
+        page.locator("#speed").fill("7")
+        page.clock.install()
+        page.locator("#plan-1 [data-do=play]").click()
+        page.clock.run_for(20_000)
+        first, second = run["met"]
+        told = page.inner_text("#plan-1 .moment")
+        assert told.startswith(f"episode 2: step {second - first}{words[run['ends'][1]]}")
 
 
 @needs_browser

@@ -476,6 +476,48 @@ def test_plans_that_stay():
     assert "steps to goal" in names(plan_set(mdp, [going(mdp), along(mdp, EAST)]))
 
 
+def lottery() -> mw.MDP:
+    """A ticket wins one time in four and loses as often, a gamble wins always; one may also wait for ever."""
+    mdp = mw.MDP.from_transitions(
+        [
+            ("home", "ticket", "home", 1.0, 0.5),
+            ("home", "sure thing", "far", 1.0, 0.0),
+            ("far", "on", "home", 1.0, 1.0),
+            ("home", "wait", "away", 1.0, 0.0),
+            ("away", "stay", "away", 1.0, 0.9),
+            ("away", "back", "home", 1.0, 0.0),
+        ],
+        name="lottery",
+    )
+    choice = {mdp.action_name(x): x for x in range(mdp.n_choices)}
+    goal, ruin = np.zeros(mdp.n_choices), np.zeros(mdp.n_choices)
+    goal[choice["ticket"]], ruin[choice["ticket"]], goal[choice["on"]] = 0.25, 0.25, 1.0
+    return replace(mdp, ends={"goal": goal, "ruin": ruin})
+
+
+def test_how_episodes_end():
+    mdp = lottery()
+    plans = plan_set(
+        mdp, [going(mdp, ("home", "sure thing")), going(mdp, ("home", "ticket")), going(mdp, ("away", "stay"))]
+    )
+    assert [value(plans, "reaches goal", i) for i in range(3)] == pytest.approx([1.0, 0.5, 0.0])
+    assert [value(plans, "ends in ruin", i) for i in range(3)] == [0.0, pytest.approx(0.5), None]
+    assert [value(plans, "steps per episode", i) for i in range(3)] == [2.0, 2.0, None]
+    better = {measure.name: measure.better for measure in measures(plans)}
+    assert (better["reaches goal"], better["ends in ruin"], better["steps per episode"]) == (1, -1, 0)
+    sure, ticket, wait = (words.sentences for words in portraits(plans))
+    assert "The only plan that always reaches the goal." in sure
+    assert "Reaches the goal in 50 % of its episodes." in ticket
+    assert "Never reaches the goal." in wait
+    both = plan_set(mdp, [going(mdp, ("home", "sure thing"))] * 2)
+    assert "reaches goal" not in names(both), "what is always so tells nothing"
+    alone = replace(mdp, ends={"goal": mdp.ends["goal"]})
+    assert "steps to goal" in names(plan_set(alone, [going(alone, ("home", "ticket"))]))
+    assert value(plan_set(alone, [going(alone, ("home", "ticket"))]), "steps to goal") == pytest.approx(4.0)
+    discounted = plan_set(mdp, [going(mdp, ("home", "ticket"))], mw.Discounted(0.9))
+    assert names(discounted) == ["reward", "below optimum"], "episodes are counted in the long run"
+
+
 def test_one_state_and_one_plan():
     (portrait,) = portraits(plan_set(single().mdp, [np.ones(1)]))
     assert portrait.title == "Stays in 'here'"

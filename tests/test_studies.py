@@ -202,9 +202,10 @@ def test_an_interrupted_trial_is_no_row(tmp_path, monkeypatch):
         return run(*arguments)
 
     with Store(tmp_path) as store:
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        with monkeypatch.context() as patch:
             patch.setattr(mw.FrankWolfe, "run", interrupted)
-            run_trials("s", trials, store, workers=1)
+            with pytest.raises(KeyboardInterrupt):
+                run_trials("s", trials, store, workers=1)
         assert list(store.rows("s")) == [trials[0].key]
         assert timeless(run_trials("s", trials, store, workers=1)) == timeless([perform(trial) for trial in trials])
 

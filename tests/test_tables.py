@@ -2,6 +2,7 @@
 
 import pickle
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,6 +82,21 @@ def test_names_and_labels_come_along(tmp_path):
     again = mw.read(tmp_path / "rooms.npz")
     assert again.digest == mdp.digest, "labels are part of the digest"
     assert again.labels.keys() == mdp.labels.keys()
+
+
+def test_ends_come_along(tmp_path):
+    mdp = replace(mw.four_rooms(0), ends={"goal": np.linspace(0, 0.5, 1725), "hole": np.linspace(0.5, 0, 1725)})
+    write_npz(mdp, tmp_path / "m.npz")
+    again = mw.read(tmp_path / "m.npz").ends
+    assert again.keys() == mdp.ends.keys()
+    for end, chance in mdp.ends.items():
+        np.testing.assert_array_equal(again[end], chance)
+    with np.load(tmp_path / "m.npz") as file:
+        arrays = dict(file)
+    for wrong in (arrays["end:goal"][:-1], arrays["end:goal"].astype(str)):
+        np.savez(tmp_path / "m.npz", **(arrays | {"end:goal": wrong}))
+        with pytest.raises(mw.SourceError, match="'end:goal' must have the shape|'end:goal' must hold numbers"):
+            mw.read(tmp_path / "m.npz")
 
 
 def test_the_layouts_of_others_in_a_file(tmp_path):
@@ -325,6 +341,8 @@ def test_labels_and_names_that_a_zip_could_mix_up(tmp_path):
     for label in ("x\0y", "x" * 70_000):
         with pytest.raises(mw.OutputError, match="has a NUL or is too long"):
             write_npz(mw.MDP.from_transitions(rows, labels={label: ["s"]}), tmp_path / "m.npz")
+        with pytest.raises(mw.OutputError, match="has a NUL or is too long"):
+            write_npz(mw.MDP.from_transitions(rows, ends={label: [0.0, 0.0]}), tmp_path / "m.npz")
     with pytest.raises(mw.OutputError, match="ends in NUL"):
         write_npz(mw.MDP.from_transitions([("s\0", "a", "s\0", 1.0, 0.0)]), tmp_path / "m.npz")
 

@@ -74,6 +74,31 @@ def csr_of(data: NDArray[Any], indices: NDArray[Any], begin: NDArray[Any], n_sta
     return sparse.csr_array((data, indices, begin), shape=(len(begin) - 1, n_states))
 
 
+def own_csr(matrix: Sparse) -> Sparse:
+    """A copy of a matrix as CSR; scipy would run over the ends of arrays that do not fit."""
+    copy: Sparse = sparse.csr_array(matrix, dtype=np.float64, copy=True)
+    if not rises(copy.indptr):  # which scipy overlooks where the last entry is negative
+        raise ModelError("the transitions are not a proper CSR matrix: the beginnings of its rows do not rise")
+    try:
+        copy.check_format(full_check=True)
+    except ValueError as error:
+        raise ModelError(f"the transitions are not a proper CSR matrix: {error}") from None
+    return copy
+
+
+def chances_of_ends(ends: Mapping[str, ArrayLike], n_choices: int) -> dict[str, Floats]:
+    """By name, (N,) chances that exclude each other."""
+    checked: dict[str, Floats] = {str(name): frozen(chance, np.float64) for name, chance in ends.items()}
+    for name, chance in checked.items():
+        if chance.shape != (n_choices,):
+            raise ModelError(f"the end {name!r} must have {n_choices} chances, found an array of shape {chance.shape}")
+        if not (np.isfinite(chance).all() and chance.min() >= 0):
+            raise ModelError(f"the chances of the end {name!r} must be finite and not negative")
+    if checked and sum(checked.values(), np.zeros(n_choices)).max() > 1 + 1e-6:
+        raise ModelError("the chances of a choice to end an episode sum to more than 1")
+    return checked
+
+
 def ranks(begin: Ints, n_choices: int) -> Ints:
     """(N,) the place of each choice in its state."""
     index = np.arange(n_choices)

@@ -50,7 +50,7 @@ def occupancy_maps(mdp: MDP, occupancies: Floats, titles: Sequence[str], heading
         panel.set_visible(False)
     if mdp.layout is not None:
         marks = [
-            Patch(color=WALL, label="wall or hole"),
+            Patch(color=WALL, label=mdp.layout.blocked_means or "wall"),
             Patch(color=START, label="start"),
             Patch(color=GOAL, label="goal"),
             Patch(color="#3182bd", label="time spent"),

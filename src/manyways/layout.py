@@ -18,11 +18,13 @@ class Grid:
         cells: (S,) index `row * columns + column` of each state's cell.
         blocked: (rows, columns) cells drawn as walls or obstacles, whether or not they are states.
         goals: cells drawn as goals though no state lies there: an episode ends on the way into them.
+        blocked_means: what the blocked cells are, if not walls: "hole", "cliff".
     """
 
     cells: Ints
     blocked: Bools
     goals: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    blocked_means: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cells", frozen(self.cells, np.int64))

@@ -26,6 +26,7 @@ from manyways.arrays import (
     Floats,
     Ints,
     Sparse,
+    chances_of_ends,
     check_text,
     expected_reward,
     frozen,
@@ -33,6 +34,7 @@ from manyways.arrays import (
     made_up_names,
     matrix_of,
     members_mask,
+    own_csr,
     ranks,
     rises,
     start_from_states,
@@ -58,6 +60,8 @@ class MDP:
         action_names: the names of all actions.
         state_names: (S,) names, or None for names made up from the grid cell or the index.
         labels: sets of states by name, each an (S,) mask.
+        ends: where the model restarts in the middle of a step, how an episode may end, by name: (N,) the chance that a
+            choice's step ends it so, and leads back to the start.
         layout: where to draw the states, if anywhere.
         name: what to call the model in tables and titles.
         source: what `manyways.read` read it from, if it did: with it, the model can be had again.
@@ -71,6 +75,7 @@ class MDP:
     action_names: tuple[str, ...]
     state_names: tuple[str, ...] | None = None
     labels: Mapping[str, Bools] = field(default_factory=dict)
+    ends: Mapping[str, Floats] = field(default_factory=dict)
     layout: Grid | None = None
     name: str = "model"
     source: str | None = None
@@ -83,7 +88,8 @@ class MDP:
         put(self, "action_names", tuple(map(str, self.action_names)))
         if self.state_names is not None:
             put(self, "state_names", tuple(map(str, self.state_names)))
-        check_text(action=self.action_names, state=self.state_names or (), label=self.labels, model=[self.name])
+        named = {"action": self.action_names, "state": self.state_names or (), "label": self.labels, "end": self.ends}
+        check_text(**named, model=[self.name])
         self._check_shape()
         put(self, "actions", frozen(self.actions, np.int32))
         put(self, "reward", frozen(self.reward, np.float64))
@@ -96,6 +102,7 @@ class MDP:
                 raise ModelError(
                     f"label {label!r} must mark {self.n_states} states, found an array of shape {mask.shape}"
                 )
+        put(self, "ends", chances_of_ends(self.ends, self.n_choices))
         if self.layout is not None and self.layout.cells.shape != (self.n_states,):
             raise ModelError(f"the layout places {self.layout.cells.size} states, the model has {self.n_states}")
 
@@ -122,7 +129,7 @@ class MDP:
             start: (S,) first-state distribution; state 0 if not given.
             actions: (N,) action index per choice; its rank within its state if not given.
             action_names: names by action index; `a0`, `a1`, ... if not given.
-            details: `state_names`, `labels`, `layout`, `name`.
+            details: `state_names`, `labels`, `ends`, `layout`, `name`.
         """
         matrix = matrix_of(transitions)
         begin = integers(first_choice, "first_choice")
@@ -316,9 +323,8 @@ class MDP:
             action_names=self.action_names,
             state_names=None if self.state_names is None else tuple(np.array(self.state_names, object)[keep]),
             labels={label: mask[keep] for label, mask in self.labels.items()},
-            layout=None
-            if self.layout is None
-            else Grid(self.layout.cells[keep], self.layout.blocked, self.layout.goals),
+            ends={end: chance[rows] for end, chance in self.ends.items()},
+            layout=None if self.layout is None else replace(self.layout, cells=self.layout.cells[keep]),
             name=self.name,
         )
 
@@ -401,13 +407,7 @@ class MDP:
 
     def _checked_transitions(self) -> Sparse:
         """Canonical CSR (sorted, merged, no stored zeros), rows that sum to one, read-only."""
-        matrix: Sparse = sparse.csr_array(self.transitions, dtype=np.float64, copy=True)
-        if not rises(matrix.indptr):  # which scipy overlooks where the last entry is negative
-            raise ModelError("the transitions are not a proper CSR matrix: the beginnings of its rows do not rise")
-        try:
-            matrix.check_format(full_check=True)  # scipy would run over the ends of arrays that do not fit
-        except ValueError as error:
-            raise ModelError(f"the transitions are not a proper CSR matrix: {error}") from None
+        matrix = own_csr(self.transitions)
         bad = np.flatnonzero(~(np.isfinite(matrix.data) & (matrix.data >= 0)))
         if bad.size:
             choice = int(np.searchsorted(matrix.indptr, bad[0], side="right") - 1)

@@ -32,11 +32,19 @@ COLUMNS = ("state", "action", "probability")
 
 @dataclass(frozen=True, eq=False)
 class Rollout:
-    """One run: (T,) the states visited, the choices taken there, and the rewards that they paid on average."""
+    """One run.
+
+    Attributes:
+        states: (T,) those visited.
+        choices: (T,) those taken there.
+        rewards: (T,) what they paid on average.
+        ends: (T,) which of the model's `ends` came with a step, by number; -1 for none.
+    """
 
     states: Ints
     choices: Ints
     rewards: Floats
+    ends: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +87,27 @@ class Policy:
         check_whole("steps", steps, 1)
         _, _, begin, target, to = self._table
         state = int(rng.choice(self.mdp.n_states, p=self.mdp.start))
-        states, choices = np.empty(steps, np.int64), np.empty(steps, np.int64)
+        states, choices, taken = (np.empty(steps, np.int64) for _ in range(3))
         for step in range(steps):
             choice = self.choose(state, rng)
-            states[step], choices[step] = state, choice
             low, high = begin[choice], begin[choice + 1]
-            state = target[min(bisect(to, rng.random() * to[high - 1], low, high), high - 1)]
-        return Rollout(states, choices, self.mdp.reward[choices])
+            transition = min(bisect(to, rng.random() * to[high - 1], low, high), high - 1)
+            states[step], choices[step], taken[step] = state, choice, transition
+            state = target[transition]
+        return Rollout(states, choices, self.mdp.reward[choices], self._ends(choices, taken, rng))
+
+    def _ends(self, choices: Ints, taken: Ints, rng: np.random.Generator) -> Ints:
+        """(T,) which end, if any, came with each choice and the transition taken. An end leads to where episodes begin;
+        but so may a step that ends nothing."""
+        mdp, ends = self.mdp, np.full(len(choices), -1)
+        if mdp.ends:
+            restart = mdp.start[mdp.transitions.indices[taken]] / mdp.transitions.data[taken]
+            luck = rng.random(len(choices))
+            for number, chance in enumerate(mdp.ends.values()):
+                share = chance[choices] * restart
+                ends[(luck >= 0) & (luck < share)] = number
+                luck -= share
+        return ends
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the policy; the file's ending says in which form."""

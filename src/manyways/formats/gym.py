@@ -3,12 +3,14 @@
 The table says which transitions end an episode. What happens then is a rule:
 
 - `restart`, for the long-run average: the step that ends an episode leads back to the start distribution, as the
-  paper's goal does. No step is added, so that the model's reward per step is the environment's.
+  paper's goal does. No step is added, so that the model's reward per step is the environment's. What kind of end it
+  was, the goal or a hole, the model keeps in its `ends`.
 - `absorbing`, for discounted reward: it leads to one more state, `end`, which is never left and pays nothing.
 
 Repeated successors are added up, states that nothing leads to are left out. `end_reward=50` adds a reward to every
-step that ends an episode: where each step costs the same, as in CliffWalking, the long-run average gives no reason to
-get anywhere without it.
+step that ends an episode. Where no step pays anything and all only cost, as in CliffWalking, the long-run average would
+give no reason to get anywhere: there the end of an episode pays as much as the dearest step costs, unless `end_reward`
+says otherwise. The model's name tells.
 """
 
 from __future__ import annotations
@@ -62,18 +64,23 @@ def open_gym(source: str, absorbing: bool = False) -> TabularEnvironment:
     place, _, query = source.removeprefix(PREFIX).partition("?")
     settings = {key: _value(text) for key, text in parse_qsl(query, keep_blank_values=True)}
     rule = settings.pop("terminal", RULES[absorbing])
-    end_reward = settings.pop("end_reward", 0)
+    end_reward = settings.pop("end_reward", None)
     if isinstance(end_reward, (str, bool)):
         raise SourceError(f"{source}: end_reward must be a number, found {end_reward!r}")
     if rule not in RULES:
         raise SourceError(f"{source}: terminal must be one of {', '.join(RULES)}, found {rule!r}")
     env, used = _made(place, settings, source)
-    options = "&".join(part for part in query.split("&") if part and not part.startswith("terminal="))
-    name = f"{PREFIX}{used}?" + "&".join(filter(None, [options, f"terminal={rule}"]))
-    return model_of(env, rule, name, float(end_reward))
+    options = [part for part in query.split("&") if part and not part.startswith("terminal=")]
+    opened = model_of(env, rule, f"{PREFIX}{used}", end_reward)
+    if end_reward is None and opened.end_reward:
+        options.append(f"end_reward={opened.end_reward:g}")
+    name = f"{opened.mdp.name}?" + "&".join([*options, f"terminal={rule}"])
+    return replace(opened, mdp=replace(opened.mdp, name=name))
 
 
-def model_of(env: Any, rule: str = "restart", name: str | None = None, end_reward: float = 0.0) -> TabularEnvironment:
+def model_of(
+    env: Any, rule: str = "restart", name: str | None = None, end_reward: float | None = None
+) -> TabularEnvironment:
     """The model of an environment whose `unwrapped.P[state][action]` lists (probability, next state, reward, ended)."""
     inner = env.unwrapped
     name = name or f"{type(inner).__name__}"
@@ -88,6 +95,8 @@ def model_of(env: Any, rule: str = "restart", name: str | None = None, end_rewar
     if not rows:
         raise ModelError(f"{name} has an empty table of dynamics")
     state, action, chance, target, reward, ended = (np.array(column) for column in zip(*rows, strict=True))
+    if end_reward is None:
+        end_reward = max(0.0, -float(reward.min())) if rule == "restart" and reward.max() <= 0 else 0.0
     reward = reward + end_reward * ended
     n = int(max(state.max(), target.max())) + 1
     start = _start(inner, n)
@@ -95,6 +104,8 @@ def model_of(env: Any, rule: str = "restart", name: str | None = None, end_rewar
     shape = (len(keys), n + 1)
     matrix = sparse.csr_array((chance * ~ended, (choice, target)), shape=shape)
     ending = sparse.csr_array(np.bincount(choice, weights=chance * ended, minlength=len(keys))[:, None])
+    details = _details(inner, n)
+    kinds = {name: chance * ended * mask[target] for name, mask in details.ends.items()} if rule == "restart" else {}
     start_row = np.append(start, 0.0) if rule == "restart" else np.eye(1, n + 1, n)[0]
     matrix = sparse.csr_array(matrix + ending @ sparse.csr_array(start_row[None, :]))
     matrix.eliminate_zeros()
@@ -106,6 +117,7 @@ def model_of(env: Any, rule: str = "restart", name: str | None = None, end_rewar
     mdp = _model(
         matrix,
         np.append(np.bincount(choice, weights=chance * reward, minlength=len(keys)), 0.0),
+        {name: np.append(np.bincount(choice, weights, len(keys)), 0.0) for name, weights in kinds.items()},
         np.append(owner, n),
         np.append(keys % (int(action.max()) + 1), 0),
         without,
@@ -113,26 +125,26 @@ def model_of(env: Any, rule: str = "restart", name: str | None = None, end_rewar
         names,
         name,
     )
-    details = _details(inner, n)
     mdp = replace(mdp, state_names=(*details.names, "end"), labels=details.labels())
     kept = reachable_from_start(mdp)
     observations = np.flatnonzero(kept)
     mdp = mdp.restricted_to(kept)
     if details.grid is not None:
-        cells, blocked, goals = details.grid
         there = observations < n
         if there.all():
-            mdp = replace(mdp, layout=Grid(cells[observations], blocked, goals))
-    return TabularEnvironment(env, mdp, observations, end_reward)
+            mdp = replace(mdp, layout=replace(details.grid, cells=details.grid.cells[observations]))
+    return TabularEnvironment(env, mdp, observations, float(end_reward))
 
 
 @dataclass(frozen=True)
 class _Details:
-    """What is known about the states of an environment beyond their numbers."""
+    """What is known about the states of an environment beyond their numbers; `ends` are those in which an episode
+    that ends there has ended in one way or another."""
 
     names: tuple[str, ...]
     marks: dict[str, np.ndarray]
-    grid: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+    ends: dict[str, np.ndarray]
+    grid: Grid | None = None
 
     def labels(self) -> dict[str, np.ndarray]:
         return {name: np.append(mask, False) for name, mask in self.marks.items()}
@@ -142,20 +154,23 @@ def _details(inner: Any, n: int) -> _Details:
     kind = type(inner).__name__
     if kind == "FrozenLakeEnv":
         desc = np.array(inner.desc).astype("U1")
-        return _on_grid(desc.shape, blocked=desc == "H", goal=desc == "G", start=desc == "S")
+        found = _on_grid("hole", desc == "H", goal=desc == "G", start=desc == "S")
+        return replace(found, ends={"goal": (desc == "G").ravel(), "hole": (desc == "H").ravel()})
     if kind == "CliffWalkingEnv":
         cells = np.arange(n).reshape(inner.shape)
         blocked = np.array(getattr(inner, "_cliff", np.zeros(inner.shape, bool)), bool)
-        return _on_grid(inner.shape, blocked=blocked, goal=cells == n - 1, start=cells == inner.start_state_index)
+        return _on_grid("cliff", blocked, goal=cells == n - 1, start=cells == inner.start_state_index)
     if kind == "TaxiEnv":
         return _taxi(inner, n)
-    return _Details(tuple(f"s{s}" for s in range(n)), {})
+    return _Details(tuple(f"s{s}" for s in range(n)), {}, {"end": np.ones(n, bool)})
 
 
-def _on_grid(shape: Sequence[int], *, blocked: np.ndarray, goal: np.ndarray, start: np.ndarray) -> _Details:
-    names = tuple(f"r{r}c{c}" for r in range(shape[0]) for c in range(shape[1]))
+def _on_grid(blocked_means: str, blocked: np.ndarray, *, goal: np.ndarray, start: np.ndarray) -> _Details:
+    names = tuple(f"r{r}c{c}" for r in range(goal.shape[0]) for c in range(goal.shape[1]))
     marks = {"goal": goal.ravel(), "start": start.ravel()}
-    return _Details(names, marks, (np.arange(goal.size), blocked, np.flatnonzero(goal.ravel())))
+    ends = {"goal": np.ones(goal.size, bool)}
+    grid = Grid(np.arange(goal.size), blocked, np.flatnonzero(goal.ravel()), blocked_means)
+    return _Details(names, marks, ends, grid)
 
 
 def _taxi(inner: Any, n: int) -> _Details:
@@ -170,12 +185,13 @@ def _taxi(inner: Any, n: int) -> _Details:
         {"carrying": passenger == 4}
         | {f"to {places[d]}": destination == d for d in range(4)}
         | {f"at {places[p]}": (row == r) & (column == c) for p, (r, c) in enumerate(inner.locs)},
+        {"goal": np.ones(n, bool)},
     )
 
 
 def _model(
-    matrix: Any, reward: np.ndarray, owner: np.ndarray, actions: np.ndarray, without: Ints, start: np.ndarray,
-    names: Sequence[str], name: str,
+    matrix: Any, reward: np.ndarray, ends: dict[str, np.ndarray], owner: np.ndarray, actions: np.ndarray, without: Ints,
+    start: np.ndarray, names: Sequence[str], name: str,
 ) -> MDP:  # fmt: skip
     """Sort the choices by state; states that have none get one that stays, so that the model is one."""
     n = matrix.shape[1]
@@ -183,9 +199,11 @@ def _model(
         stay = sparse.csr_array((np.ones(len(without)), (np.arange(len(without)), without)), shape=(len(without), n))
         matrix = sparse.csr_array(sparse.vstack([matrix, stay]))
         owner = np.concatenate([owner, without])
-        reward, actions = (
-            np.concatenate([column, np.zeros(len(without), column.dtype)]) for column in (reward, actions)
+        reward, actions, *chances = (
+            np.concatenate([column, np.zeros(len(without), column.dtype)])
+            for column in (reward, actions, *ends.values())
         )
+        ends = dict(zip(ends, chances, strict=True))
     order = np.argsort(owner, kind="stable")
     return MDP.from_csr(
         matrix[order],
@@ -194,6 +212,7 @@ def _model(
         start=start,
         actions=actions[order],
         action_names=list(names),
+        ends={end: chance[order] for end, chance in ends.items()},
         name=name,
     )
 

@@ -22,17 +22,26 @@ def model_to_arrays(mdp: MDP) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "action_names": list(mdp.action_names),
         "state_names": None if mdp.state_names is None else list(mdp.state_names),
         "labels": list(mdp.labels),
+        "ends": list(mdp.ends),
         "layout": None if mdp.layout is None else "grid",
+        "blocked_means": "" if mdp.layout is None else mdp.layout.blocked_means,
         "digest": mdp.digest,
     }
     arrays = plain_arrays(mdp)
     for number, mask in enumerate(mdp.labels.values()):
         arrays[f"label{number}"] = mask
+    for number, chance in enumerate(mdp.ends.values()):
+        arrays[f"end{number}"] = chance
     if mdp.layout is not None:
         arrays["cells"] = mdp.layout.cells
         arrays["blocked"] = mdp.layout.blocked
         arrays["goals"] = mdp.layout.goals
     return header, {PREFIX + name: array for name, array in arrays.items()}
+
+
+def _grid(header: Mapping[str, Any], part: Mapping[str, np.ndarray]) -> Grid:
+    goals = part.get("goals", np.empty(0, np.int64))
+    return Grid(part["cells"], part["blocked"], goals, str(header.get("blocked_means", "")))
 
 
 def names_of_states(mdp: MDP) -> tuple[str, ...] | None:
@@ -81,9 +90,8 @@ def model_from_arrays(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray
         action_names=tuple(header["action_names"]),
         state_names=None if header["state_names"] is None else tuple(header["state_names"]),
         labels={label: part[f"label{number}"] for number, label in enumerate(header["labels"])},
-        layout=Grid(part["cells"], part["blocked"], part.get("goals", np.empty(0, np.int64)))
-        if "cells" in part
-        else None,
+        ends={end: part[f"end{number}"] for number, end in enumerate(header.get("ends", ()))},
+        layout=None if "cells" not in part else _grid(header, part),
         name=header["name"],
         source=None if header.get("source") is None else str(header["source"]),
     )

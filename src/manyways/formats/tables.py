@@ -5,7 +5,8 @@ An `.npz` file holds one of these sets of arrays, told apart by their names:
 - `P` (A, S, S) and `R` (S,), (S, A) or (A, S, S): pymdptoolbox;
 - `s_indices` (N,), `a_indices` (N,), `Q` (N, S), `R` (N,): QuantEcon's state-action pairs;
 - `probability`, `next_state`, `row_begin` (the CSR parts of the (N, S) transitions), `reward` (N,), `first_choice`
-  (S + 1,): ours, which `write_npz` writes. `action_names`, `actions`, `state_names`, and `label:NAME` (S,) may be there.
+  (S + 1,): ours, which `write_npz` writes. `action_names`, `actions`, `state_names`, `label:NAME` (S,) and `end:NAME`
+  (N,) may be there.
 
 `start` (S,) may be there in each; without it the first state is the start.
 """
@@ -28,7 +29,7 @@ from manyways.formats.model_arrays import names_of_states, plain_arrays
 from manyways.formats.npz import DAMAGED, Npz, reason, texts
 from manyways.mdp import MDP
 
-LABEL = "label:"
+LABEL, END = "label:", "end:"
 LONGEST_LABEL = 60_000
 """A name in a zip may have 65,535 bytes."""
 OURS = ("probability", "next_state", "row_begin", "reward", "first_choice")
@@ -105,9 +106,9 @@ def read_npz(path: Path) -> MDP:
         for name in ("action_names", "state_names"):
             if name in arrays:
                 details[name] = texts(arrays[name])
-        details["labels"] = {
-            name.removeprefix(LABEL): array for name, array in arrays.items() if name.startswith(LABEL)
-        }
+        for what, prefix in (("labels", LABEL), ("ends", END)):
+            named = [name for name in arrays if name.startswith(prefix)]
+            details[what] = {name.removeprefix(prefix): arrays[name] for name in named}
         return _from_named(arrays, details)
     except ManywaysError:
         raise
@@ -122,11 +123,12 @@ def write_npz(mdp: MDP, path: Path) -> None:
     for name in (name for these in names.values() for name in these or ()):
         if name.endswith("\0"):
             raise OutputError(f"the name {name[:60]!r} ends in NUL, which the format cannot hold; rename it")
-    for label in mdp.labels:
+    for kind, label in (*(("label", name) for name in mdp.labels), *(("end", name) for name in mdp.ends)):
         if "\0" in label or len(label.encode()) > LONGEST_LABEL:
-            raise OutputError(f"the label {label[:60]!r} has a NUL or is too long for the format; rename it")
+            raise OutputError(f"the {kind} {label[:60]!r} has a NUL or is too long for the format; rename it")
     arrays = plain_arrays(mdp) | {key: np.array(these, dtype=np.str_) for key, these in names.items() if these}
     arrays |= {LABEL + name: mask for name, mask in mdp.labels.items()}
+    arrays |= {END + name: chance for name, chance in mdp.ends.items()}
     try:
         with path.open("wb") as file:
             np.savez_compressed(file, **arrays)  # pyright: ignore[reportArgumentType]
@@ -168,7 +170,8 @@ def _wanted(npz: Npz) -> list[str]:
                 f"found {shape['R']}"
             )
     labels = [name for name in held if name.startswith(LABEL)]
-    expected |= dict.fromkeys(("start", "state_names", *labels), (n_states,))
+    ends = [name for name in held if name.startswith(END) and layout is OURS]
+    expected |= dict.fromkeys(("start", "state_names", *labels), (n_states,)) | dict.fromkeys(ends, (n_choices,))
     for name, wanted in expected.items():
         if shape.get(name, wanted) != wanted:
             raise SourceError(
@@ -180,14 +183,14 @@ def _wanted(npz: Npz) -> list[str]:
     for name in ("next_state", "row_begin", "first_choice", "actions", "s_indices", "a_indices"):
         if name in held and held[name].dtype.kind not in "iu":
             raise SourceError(f"{npz.name}: {name!r} must be a row of whole numbers, found {held[name].dtype}")
-    for name in ("probability", "reward", "start", "P", "Q", "R"):
+    for name in ("probability", "reward", "start", "P", "Q", "R", *ends):
         if name in held and held[name].dtype.kind not in "biuf":
-            raise SourceError(f"{npz.name}: {name!r} must hold numbers, found text")
+            raise SourceError(f"{npz.name}: {name[:60]!r} must hold numbers, found text")
     for name in labels:
         if held[name].dtype != np.bool_:
             raise SourceError(f"{npz.name}: {name[:60]!r} must be an array of true and false, found {held[name].dtype}")
     optional = [name for name in ("start", "state_names", "action_names", "actions") if name in held]
-    return [*layout, *optional, *labels]
+    return [*layout, *optional, *labels, *ends]
 
 
 def _from_named(arrays: Mapping[str, np.ndarray], details: dict[str, Any]) -> MDP:

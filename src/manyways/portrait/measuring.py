@@ -25,6 +25,7 @@ LABELS_AT_MOST = 12
 VISITED = 200_000
 """Chances to pass each of some places are computed for so many places times states at most."""
 
+NEVER = 1e-12
 STAYS = 0.97
 """A state that keeps a plan for this share of its time is where it stays for good."""
 
@@ -73,13 +74,30 @@ class PlanFacts:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """(k, S) time of each plan in each state; the labels worth a line, with whether they are good (1) or bad (-1) to be
-    in; the rooms of a model with a goal; the facts of each plan."""
+    """What is known about a set of plans.
+
+    Attributes:
+        by_state: (k, S) time of each plan in each state.
+        labels: those worth a line, with whether they are good (1) or bad (-1) to be in.
+        rooms: those of a model with a goal.
+        episodes: how each plan's episodes end, in a model that restarts in the middle of a step.
+        facts: one of each plan's chain.
+    """
 
     by_state: Floats
     labels: dict[str, int]
     rooms: Rooms | None
+    episodes: Episodes | None
     facts: tuple[PlanFacts, ...]
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """For each plan, the mean length of an episode; and by kind of end the share of those that end so. None where no
+    episode ever ends, but for the share that reach the goal, which is then none."""
+
+    steps: tuple[float | None, ...]
+    shares: dict[str, tuple[float | None, ...]]
 
 
 def measures(plans: PlanSet) -> list[Measure]:
@@ -89,6 +107,8 @@ def measures(plans: PlanSet) -> list[Measure]:
     if has_goal(plans.mdp):
         rows += _goal(plans)
         rows += [_touching(plans, *pair) for pair in names.items() if _on_the_way(plans.mdp, pair[0]).any()]
+    elif (episodes := survey(plans).episodes) is not None:
+        rows += _ends(episodes)
     rows += [_time(plans, *pair) for pair in names.items()]
     return [row for row in rows if any(value is not None for value in row.values)]
 
@@ -127,8 +147,28 @@ def survey(plans: PlanSet) -> Survey:
         labels = _telling_labels(plans.mdp, by_state)
         rooms = rooms_of(plans.mdp) if has_goal(plans.mdp) else None
         facts = tuple(_facts(plans, plan, by_state[plan], labels, rooms) for plan in range(plans.k))
-        _surveyed[plans] = Survey(by_state, {label: _liking(plans.mdp, label) for label in labels}, rooms, facts)
+        likings = {label: _liking(plans.mdp, label) for label in labels}
+        _surveyed[plans] = Survey(by_state, likings, rooms, _episodes(plans), facts)
     return _surveyed[plans]
+
+
+def _episodes(plans: PlanSet) -> Episodes | None:
+    """From the occupancies alone: in the long run, episodes end as often as choices are taken that may end them."""
+    if not plans.mdp.ends or plans.criterion.discount < 1:
+        return None
+    rates = {end: plans.occupancies @ chance for end, chance in plans.mdp.ends.items()}
+    total = sum(rates.values(), np.zeros(plans.k))
+    ending = total > NEVER
+    return Episodes(
+        tuple(1 / float(rate) if ends else None for rate, ends in zip(total, ending, strict=True)),
+        {
+            end: tuple(
+                min(float(part / whole), 1.0) if ends else 0.0 if end == "goal" else None
+                for part, whole, ends in zip(rate, total, ending, strict=True)
+            )
+            for end, rate in rates.items()
+        },
+    )
 
 
 def _telling_labels(mdp: MDP, by_state: Floats) -> tuple[str, ...]:
@@ -246,6 +286,21 @@ def _goal(plans: PlanSet) -> list[Measure]:
     meaning = "Mean number of steps from the start to the goal."
     rows.append(Measure("steps to goal", tuple(fact.steps for fact in facts), "steps", -1, meaning))
     return rows
+
+
+def _ends(episodes: Episodes) -> list[Measure]:
+    rows = []
+    for end, shares in episodes.shares.items():
+        if all(share in (1.0, None) for share in shares):
+            continue
+        better = 1 if end == "goal" else -1 if "goal" in episodes.shares else 0
+        name = "reaches goal" if end == "goal" else f"ends in {plain(end)}"
+        rows.append(Measure(name, shares, "share", better, f"Share of all episodes that end in {quoted(end)}."))
+    if set(episodes.shares) == {"goal"}:
+        meaning = "Mean number of steps from the start to the goal."
+        return [*rows, Measure("steps to goal", episodes.steps, "steps", -1, meaning)]
+    meaning = "Mean number of steps until an episode ends, in whatever way."
+    return [*rows, Measure("steps per episode", episodes.steps, "steps", 0, meaning)]
 
 
 def _touching(plans: PlanSet, label: str, name: str) -> Measure:

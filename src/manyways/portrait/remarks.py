@@ -12,6 +12,7 @@ import numpy as np
 
 from manyways.mdp import MDP
 from manyways.portrait.comparing import decisions, nearest, parting, time_spent
+from manyways.portrait.measuring import NEVER
 from manyways.portrait.places import Rooms, Route
 from manyways.portrait.scene import BELOW, PERFECT, USUAL, Remark, Scene, words_for
 from manyways.portrait.wording import (
@@ -42,6 +43,7 @@ def remarks(scene: Scene, plan: int) -> list[Remark]:
     found = [
         *_standing(scene, plan),
         *_twins(scene, plan),
+        *_ends(scene, plan),
         *_route(scene, plan),
         *_length(scene, plan),
         *_reward(scene, plan),
@@ -60,6 +62,21 @@ def _standing(scene: Scene, plan: int) -> Iterator[Remark]:
     if fact.reaches is not None and fact.reaches < 1:
         text = f"Reaches the goal with a chance of only {percent(fact.reaches)}."
         yield Remark("goal", 8.0, "Never reaches the goal." if fact.reaches <= 1e-9 else text)
+
+
+def _ends(scene: Scene, plan: int) -> Iterator[Remark]:
+    """How often it reaches the goal, where an episode may end in other ways."""
+    episodes = scene.survey.episodes
+    shares = [] if episodes is None else [share for share in episodes.shares.get("goal", ()) if share is not None]
+    if not shares or all(share == 1 for share in shares):
+        return
+    own, rank = shares[plan], _rank(shares[plan], shares)
+    if own >= 1 - 1e-9:
+        yield Remark("goal", 5.0, "The only plan that always reaches the goal." if rank else "Always reaches the goal.")
+    elif own <= NEVER:
+        yield Remark("goal", 8.0, "Never reaches the goal.")
+    else:
+        yield Remark("goal", 5.0, f"Reaches the goal in {percent(own)} of its episodes{rank}.")
 
 
 def place_of(mdp: MDP, state: int) -> str:

@@ -127,7 +127,8 @@ def scene_of(plans: PlanSet) -> Scene:
     choices = None
     if mdp.layout is None:
         choices = np.stack([_main_choices(plans, plan, seen.by_state[plan]) for plan in range(plans.k)])
-    lost, steps = measures(plans)[1].values, tuple(fact.steps for fact in seen.facts)
+    values = {measure.name: measure.values for measure in measures(plans)}
+    lost, steps = values["below optimum"], values.get("steps to goal", (None,) * plans.k)
     return Scene(
         plans, seen, lost, steps, _earnings(plans, lost), _twins(plans),
         rooms, routes, settles, sectors, regions, _centres(plans, regions), features, choices,

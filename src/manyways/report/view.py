@@ -32,6 +32,8 @@ LIKE = 0.005
 RUNS, ROUNDS = 3, 2
 STEPS_IN_ALL, LONGEST_RUN, SHORTEST_RUN, USUAL_RUN = 40_000, 2_000, 40, 200
 """Of the sampled runs that a page carries."""
+ON_CARDS = ("steps to goal", "reaches goal")
+"""The measures, beside reward and what is lost, that stand on the card of each plan."""
 NUMBERED_CELLS = 30
 """Up to so many plans, the distances are a table with numbers; beyond, a picture that tells them when pointed at."""
 
@@ -91,7 +93,7 @@ def _card(plans: PlanSet, i: int, words: Portrait, found: list[Measure], by_stat
     figures = [
         {"name": measure.name, "text": _texts(measure)[i], "meaning": measure.meaning}
         for number, measure in enumerate(found)
-        if number < 2 or measure.name == "steps to goal"
+        if number < 2 or measure.name in ON_CARDS
     ]
     return {
         "number": i + 1,
@@ -326,8 +328,9 @@ def _map_marks(mdp: MDP) -> dict[str, Any]:
     if mdp.layout is None:
         return {"wall": "", "start": False, "goal": False}
     entered = mdp.layout.blocked.ravel()[mdp.layout.cells].any()
+    wall = mdp.layout.blocked_means or ("wall (can be bumped into)" if entered else "no way through")
     return {
-        "wall": ("wall (can be bumped into)" if entered else "no way through") if mdp.layout.blocked.any() else "",
+        "wall": wall if mdp.layout.blocked.any() else "",
         "start": bool(mdp.start.any()),
         "goal": bool(mdp.layout.goals.size) or bool(mdp.labels.get("goal", np.zeros(1)).any()),
     }
@@ -383,13 +386,15 @@ def _text(array: np.ndarray) -> str:
 
 def _runs(plans: PlanSet, found: list[Measure], canvas: _Canvas | None) -> list[list[dict[str, Any]]]:
     """A few sampled runs of each plan: where it was (without a map: its choice), what it could expect to have earned
-    after each step, and when it met the goal.
+    after each step, and when it met the goal, or when and how its episodes ended.
 
     All plans are run with the same seeds, so that side by side they meet the same luck. A run ends with its
-    second visit to the goal, if it comes to that.
+    second visit to the goal, or the end of its second episode, if it comes to that.
     """
-    goal = plans.mdp.labels.get("goal", np.zeros(plans.mdp.n_states, bool))
-    steps = next((measure.values for measure in found if measure.name == "steps to goal"), (None,) * plans.k)
+    mdp, kinds = plans.mdp, list(plans.mdp.ends)
+    goal = mdp.labels.get("goal", np.zeros(mdp.n_states, bool))
+    lengths = [measure.values for measure in found if measure.name in ("steps to goal", "steps per episode")]
+    steps = lengths[0] if lengths else (None,) * plans.k
     most = STEPS_IN_ALL // (plans.k * RUNS)
     runs = []
     for i in range(plans.k):
@@ -400,11 +405,12 @@ def _runs(plans: PlanSet, found: list[Measure], canvas: _Canvas | None) -> list[
         own = []
         for seed in range(RUNS):
             run = policy.rollout(length, np.random.default_rng(seed))
-            met = np.flatnonzero(goal[run.states])[:ROUNDS].tolist()
+            met = np.flatnonzero(run.ends >= 0 if kinds else goal[run.states])[:ROUNDS].tolist()
             end = met[-1] + 1 if len(met) == ROUNDS else length
             at = run.choices if canvas is None else canvas.cells(canvas.layout.cells[run.states])
             earned = [float(f"{x:.5g}") for x in np.cumsum(run.rewards)[:end]]
-            own.append({"at": at[:end].tolist(), "earned": earned, "goals": met})
+            ends = [kinds[kind] for kind in run.ends[met]] if kinds else None
+            own.append({"at": at[:end].tolist(), "earned": earned, "met": met, "ends": ends})
         runs.append(own)
     return runs
 

@@ -140,12 +140,15 @@ class Stage {
     if (this.moment) this.moment.textContent = this.step < 0 ? "" : this.told();
   }
   told() {
-    const step = this.step, { goals, earned, at } = this.run;
-    const before = goals.filter((when) => when < step), last = before.length ? before[before.length - 1] : -1;
-    const words = goals.includes(step) ? `reached the goal after ${step - last - 1} steps` : `step ${step - last}`;
-    const round = goals.length ? (before.length ? "second time: " : "first time: ") : "";
+    const step = this.step, { met, ends, earned, at } = this.run;
+    const before = met.filter((when) => when < step), last = before.length ? before[before.length - 1] : -1;
     const place = drawn ? "" : `, ${data.visited[at[step]]}`;
-    return `${round}${words}${place}; expected reward so far ${earned[step].toPrecision(4)}`;
+    let words = `step ${step - last}${place}`, round = met.length ? (before.length ? "second time: " : "first time: ") : "";
+    if (ends) {
+      round = `episode ${before.length + 1}: `;
+      if (met.includes(step)) words += ends[before.length] === "goal" ? ", then the goal" : `, then the end (${ends[before.length]})`;
+    } else if (met.includes(step)) words = `reached the goal after ${step - last - 1} steps${place}`;
+    return `${round}${words}; expected reward so far ${earned[step].toPrecision(4)}`;
   }
   advance() {
     this.step = Math.min(this.step + 1, this.run.at.length - 1);
