@@ -107,7 +107,7 @@ def _parsed(domain: Path, instance: Path) -> tuple[Any, list[str]]:
         # The parser generator talks about its tables.
         with redirect_stderr(StringIO()), redirect_stdout(StringIO()):
             parser = RDDLParser(lexer=None, verbose=False)
-            parser.build()
+            parser.build(debug=False)  # or it would leave a log beside its own code, and open
             tree = parser.parse(RDDLReader(str(domain), str(instance)).rddltxt)
             model = RDDLGrounder(tree).ground()
             levels = RDDLLevelAnalysis(model).compute_levels()
