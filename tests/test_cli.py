@@ -364,6 +364,7 @@ def test_help_names_every_command(manyways):
     assert (answer.code, answer.err) == (DONE, "")
     assert set(COMMANDS) <= set(answer.words.split())
     assert "manyways serve nine-rooms:7" in answer.words
+    assert "..." not in answer.words.replace("[ARGS]...", ""), "a line that is cut off"
 
 
 def test_help_tells_all_defaults(manyways):

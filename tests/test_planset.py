@@ -199,8 +199,10 @@ def test_the_comparison_notices_the_last_bit(plans, change):
 def test_progress_is_reported():
     seen: list[mw.Progress] = []
     plans = small_plans(progress=seen.append)
-    assert [now.objective for now in seen][: len(plans.trace)] == plans.trace.objective.tolist()
-    assert all(0 <= now.done <= now.total for now in seen)
+    first, *rest = seen
+    assert (first.doing, first.total) == ("finding the optimum", 0)
+    assert [now.objective for now in rest][: len(plans.trace)] == plans.trace.objective.tolist()
+    assert all(0 <= now.done <= now.total for now in rest)
 
 
 def test_out_of_time_is_a_status():

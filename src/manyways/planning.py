@@ -74,16 +74,17 @@ def plan(
     _check_kind("behaviour", behaviour, "groups", "StateActions()")
     mdp = read(source, absorbing=criterion.discount < 1)
     _check_memory(mdp, int(k))
-    watch = Watch(time_limit_s, progress)
-    polytope = Polytope(mdp, criterion)
-    optimum = polytope.optimum  # before there is one, nothing could be handed out
-    if tradeoff is None:
-        tradeoff = abs(optimum.value) or 1.0
-    objective = Objective(mdp, check_number("the tradeoff", tradeoff, 0), behaviour)
-
     kept, avoided = (_policies(mdp, what, given) for what, given in (("keep", keep), ("avoid", avoid)))
     if len(kept) >= k:
         raise SettingError(f"{len(kept)} plans are kept, so k must be at least {len(kept) + 1}, found {k}")
+    if tradeoff is not None:
+        check_number("the tradeoff", tradeoff, 0)
+
+    watch = Watch(time_limit_s, progress)
+    watch.tell(0, 0, float("nan"), "finding the optimum")
+    polytope = Polytope(mdp, criterion)
+    optimum = polytope.optimum  # before there is one, nothing could be handed out
+    objective = Objective(mdp, (abs(optimum.value) or 1.0) if tradeoff is None else float(tradeoff), behaviour)
     with watch.minding_interrupts():
         ascent, realised = _search(method, polytope, objective, int(k), int(seed), watch, kept, avoided)
         best_first = np.argsort([-x @ mdp.reward for _, x in realised], kind="stable")
@@ -100,7 +101,7 @@ def plan(
         gap=found.gap,
         status=Status.INTERRUPTED if watch.interrupted.is_set() else ascent.status,
         trace=ascent.trace,
-        tradeoff=float(tradeoff),
+        tradeoff=objective.tradeoff,
         criterion=criterion,
         behaviour=behaviour,
         method=method,

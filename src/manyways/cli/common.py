@@ -77,7 +77,7 @@ def progress_bar(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
         task = bar.add_task("reading", total=None, state="")
 
         def show(now: Progress) -> None:
-            state = f"{now.done / max(now.total, 1):4.0%}  objective {now.objective:.4f}"
-            bar.update(task, description=now.doing, completed=now.done, total=now.total, state=state)
+            state = f"{now.done / now.total:4.0%}  objective {now.objective:.4f}" if now.total else ""
+            bar.update(task, description=now.doing, completed=now.done, total=now.total or None, state=state)
 
         yield show

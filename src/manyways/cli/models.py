@@ -56,7 +56,7 @@ def simulate(
     seed: Annotated[int, typer.Option(help="Of every random draw.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Run a plan in its model, and in the Gymnasium environment that it came from, if it did."""
+    """Run a plan in its model, and in its Gymnasium environment."""
     from rich.table import Table
 
     from manyways.planset import load

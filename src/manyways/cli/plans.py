@@ -1,4 +1,4 @@
-"""The commands about plans: plan, show, verify; and bench."""
+"""The commands about plans: plan, show, verify."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def show(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show plans that were kept in a file: the table, and the picture and the page if asked for."""
+    """Show the plans of a file: table, picture, page."""
     from manyways.errors import SettingError
     from manyways.planset import load
 
@@ -143,7 +143,7 @@ def show(
 
 @app.command(epilog="Example: manyways verify plans.mw")
 def verify(plans_file: PlanFile, as_json: Json = False) -> None:
-    """Recompute everything that a file of plans claims, from its model alone."""
+    """Recompute all that a file of plans claims, from its model alone."""
     from manyways.planset import load
     from manyways.verification import verify as recompute
 
@@ -168,35 +168,6 @@ def verify(plans_file: PlanFile, as_json: Json = False) -> None:
         console().print(_certificate_table(certificate))
     if not certificate.ok:
         raise typer.Exit(NOT_CONVERGED)
-
-
-@app.command(epilog="Examples: manyways bench paper growth  |  manyways bench --sizes 19,50,100 --out benchmarks")
-def bench(
-    parts: Annotated[
-        list[str] | None,
-        typer.Argument(help="Of: paper, others, growth, plans, start, memory, reading, studies; by default all."),
-    ] = None,
-    sizes: Annotated[str, typer.Option(help="Sides of the square worlds for growth and memory.")] = "19,50,100,300",
-    out: Annotated[
-        Path | None, typer.Option(help="Write RESULTS.md, results.json and growth.png into this folder.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Measure speed and memory, as ratios within this run."""
-    from manyways import bench as benchmarks
-    from manyways.errors import SettingError
-
-    chosen = list(parts or benchmarks.PARTS)
-    for name in chosen:
-        if name not in benchmarks.PARTS:
-            raise SettingError(f"there is no benchmark {name!r}; choose from {', '.join(benchmarks.PARTS)}")
-    if not all(size.isdigit() and int(size) >= 9 for size in sizes.split(",")):
-        raise SettingError(f"sizes must be whole numbers from 9 on, separated by commas, found {sizes!r}")
-    results = benchmarks.run(
-        chosen, [int(size) for size in sizes.split(",")], out, print if not as_json else lambda _: None
-    )
-    if as_json:
-        print_json(results)
 
 
 def _pictures(

@@ -40,7 +40,7 @@ def serve(
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes any free one.")] = 8321,
     open_browser: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
 ) -> None:
-    """Serve a page on which to look at plans, plan again, keep, name, star, note and choose."""
+    """Serve the page: look, plan again, keep, note, choose."""
     from manyways.errors import SettingError
 
     path, is_source = Path(plans_or_source), Path(plans_or_source).suffix != ".mw"

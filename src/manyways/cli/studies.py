@@ -1,4 +1,4 @@
-"""The commands that run many plans: paper and sweep."""
+"""The commands that run many plans: paper, sweep, bench."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def paper(
     cluster: Cluster = None,
     as_json: Json = False,
 ) -> None:
-    """Run the paper's experiments again, and hold its claims against them."""
+    """Run the paper's experiments again, and check its claims."""
     from manyways.studies.experiments import STUDIES
     from manyways.studies.experiments import paper as run_studies
 
@@ -86,7 +86,7 @@ def sweep(
     cluster: Cluster = None,
     as_json: Json = False,
 ) -> None:
-    """Plan over a grid of settings: what does diversity cost, and where is the knee?"""
+    """Plan over a grid of settings: what does diversity cost?"""
     from manyways.studies.sweeping import sweep as run_sweep
 
     with _resumable(out), _study_bar(quiet=as_json) as tell:
@@ -113,6 +113,35 @@ def sweep(
     if found.failed:
         print(f"manyways: {len(found.failed)} trials failed, first: {found.failed[0]['error']}", file=sys.stderr)
         raise typer.Exit(NOT_CONVERGED)
+
+
+@app.command(epilog="Examples: manyways bench paper growth  |  manyways bench --sizes 19,50,100 --out benchmarks")
+def bench(
+    parts: Annotated[
+        list[str] | None,
+        typer.Argument(help="Of: paper, others, growth, plans, start, memory, reading, studies; by default all."),
+    ] = None,
+    sizes: Annotated[str, typer.Option(help="Sides of the square worlds for growth and memory.")] = "19,50,100,300",
+    out: Annotated[
+        Path | None, typer.Option(help="Write RESULTS.md, results.json and growth.png into this folder.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure speed and memory, as ratios within this run."""
+    from manyways import bench as benchmarks
+    from manyways.errors import SettingError
+
+    chosen = list(parts or benchmarks.PARTS)
+    for name in chosen:
+        if name not in benchmarks.PARTS:
+            raise SettingError(f"there is no benchmark {name!r}; choose from {', '.join(benchmarks.PARTS)}")
+    if not all(size.isdigit() and int(size) >= 9 for size in sizes.split(",")):
+        raise SettingError(f"sizes must be whole numbers from 9 on, separated by commas, found {sizes!r}")
+    results = benchmarks.run(
+        chosen, [int(size) for size in sizes.split(",")], out, print if not as_json else lambda _: None
+    )
+    if as_json:
+        print_json(results)
 
 
 @contextmanager

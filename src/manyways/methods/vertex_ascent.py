@@ -147,7 +147,7 @@ class _Log:
         self.calls += 1
         self.best = max(self.best, value)
         self.rows.append((value, max(rise, 0.0), float(rise > 0), self.watch.elapsed(), self.calls))
-        # How far a start has come can only be guessed, and a step that helps sets it back; the bar stays.
+        # How far a start has come can only be guessed, and a guess may be set back; the bar stays.
         self.shown = max(self.shown, round(100 * (self.finished + share)))
         self.watch.tell(self.shown, 100 * self.starts, self.best)
 
@@ -197,7 +197,9 @@ class _Climb:
                 else:
                     idle += 1
                 tried += 1
-                self.log.step(self.value, after - before, (number + idle / free) / len(stages))
+                # A stage takes some four rounds, and is over after a whole one of which nothing came.
+                share = max(idle / free, tried / (tried + 4 * free))
+                self.log.step(self.value, after - before, (number + share) / len(stages))
 
     def _value(self) -> float:
         return self.objective.value(np.stack([vertex.occupancy for vertex in self.plans]))
