@@ -257,7 +257,7 @@ def push(order, begin, target, weight, inverse, waiting, visits, sweeps, crumb, 
 @_compiled
 def exchange_pass(
     candidate, column, worth, taken, indptr, indices, data, discount, row_of, from_row, total,
-    reward, group, occupied, occupied_log, per_reward, per_divergence, value, rise, mass, moved, image,
+    reward, group, occupied, occupied_log, per_reward, per_divergence, value, rise, order, mass, moved, image,
 ):  # fmt: skip
     """Exchange actions of one plan: try every `candidate`, a choice, in place of the one taken in its `column`, and
     keep what raises the plan's contribution from `value` by more than `rise`.
@@ -265,8 +265,10 @@ def exchange_pass(
     Columns are the L states that matter to the plan. Works in place on `taken` (L,), their choices, and on `from_row`
     (1 + R, L), expected visits to each column: first from where the plan begins, `total` in all, then from each of
     the R states that a candidate can lead to, found by `row_of` (S,; -1: the chain is cut there). `mass` and `moved`
-    (L,) are work space, and so is `image` (B,), which is zero before and after. Returns the number of exchanges kept and the contribution. `worth` gets the
-    contribution with each candidate that was tried, and NaN where one would never come back to the cut.
+    (L,) are work space, and so is `image` (B,), which is zero before and after. Returns the number of exchanges kept
+    and the contribution. `worth` gets the contribution with each candidate that was tried, and NaN where one would
+    never come back to the cut; where that is not enough to be kept, unless `rise` is infinite, only a bound on it:
+    overlap with other plans, summed in the `order` (L,) of the columns, is given up once there is too much of it.
 
     The contribution of a plan p is per_reward <r, p> + per_divergence sum_j JSD(p || q_j), time being compared by
     `group` (N,), the one of B groups that each choice belongs to, with `occupied` (k - 1, B) the other plans' time
@@ -277,6 +279,7 @@ def exchange_pass(
     others = len(occupied)
     kept = 0
     for n in range(len(candidate)):
+        enough = value + rise if rise < np.inf else -np.inf
         x = candidate[n]
         c = column[n]
         before = taken[c]
@@ -307,22 +310,24 @@ def exchange_pass(
             after += p
         taken[c] = x
         earned = 0.0
-        spread = 0.0
         for i in range(columns):
             p = mass[i] / after
             if p > TRACE:
                 earned += p * reward[taken[i]]
                 image[group[taken[i]]] += p
-        for i in range(columns):
-            y = group[taken[i]]
+        now = per_reward * earned + per_divergence * others * LOG_2
+        for m in range(columns):
+            y = group[taken[order[m]]]
             p = image[y]
-            if p > 0.0:
-                image[y] = 0.0  # a group of several columns counts at the first of them
+            image[y] = 0.0  # a group of several columns counts at the first of them
+            if p > 0.0 and now > enough:
+                overlap = 0.0
+                p_log_p = p * np.log(p)
                 for j in range(others):
                     q = occupied[j, y]
                     if q > TRACE:
-                        spread += p * np.log(p / (p + q)) + occupied_log[j, y] - q * np.log(p + q)
-        now = per_reward * earned + per_divergence * (0.5 * spread + others * LOG_2)
+                        overlap += (p + q) * np.log(p + q) - p_log_p - occupied_log[j, y]
+                now -= 0.5 * per_divergence * overlap
         worth[n] = now
         if now <= value + rise:
             taken[c] = before
