@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import fuzzing
 import manyways as mw
-from manyways.errors import OutputError
 from manyways.formats import drn, text_tables
 from manyways.formats.drn import read_drn, write_drn
 from problems import random_mdp
@@ -318,26 +317,6 @@ def test_action_names_become_single_words(tmp_path):
 def test_action_names_that_look_like_something_else(tmp_path, name, written):
     write_drn(mw.MDP.from_transitions([(0, name, 0, 1.0, 0.0)]), tmp_path / "model.drn")
     assert read_drn(tmp_path / "model.drn").action_names == (written,)
-
-
-def test_what_the_format_cannot_hold(tmp_path):
-    rows = [(s, "a", t, 0.5, 0.0) for s in (0, 1) for t in (0, 1)]
-    path = tmp_path / "model.drn"
-    with pytest.raises(OutputError, match="some states are likelier to start in than others"):
-        write_drn(mw.MDP.from_transitions(rows, start={0: 0.25, 1: 0.75}), path)
-    with pytest.raises(OutputError, match="means the start by the label 'init'"):
-        write_drn(mw.MDP.from_transitions(rows, labels={"init": [0]}), path)
-    with pytest.raises(OutputError, match="means states without actions by the label 'deadlock'"):
-        write_drn(mw.MDP.from_transitions(rows, labels={"deadlock": [1]}), path)
-    with pytest.raises(OutputError, match="the actions 'a b' and 'a_b' would both be called 'a_b'"):
-        write_drn(mw.MDP.from_transitions([(0, name, 0, 1.0, 0.0) for name in ("a b", "a_b")]), path)
-    with pytest.raises(OutputError, match=r"the states 'a b' and 'a\\nb' would both be called 'a b'"):
-        write_drn(mw.MDP.from_transitions([(name, "a", name, 1.0, 0.0) for name in ("a b", "a\nb")]), path)
-    with pytest.raises(OutputError, match="has a line break"):
-        write_drn(mw.MDP.from_transitions(rows, labels={"a\nb": [1]}), path)
-    assert not path.exists()
-    with pytest.raises(OutputError, match="cannot write"):
-        write_drn(mw.MDP.from_transitions(rows), tmp_path / "no" / "model.drn")
 
 
 # ---- anything at all --------------------------------------------------------------------------
