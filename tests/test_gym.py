@@ -39,7 +39,7 @@ def test_the_end_of_an_episode_is_the_start_of_the_next():
 
 def test_or_the_end_of_everything():
     mdp = mw.read(Coin(), absorbing=True)
-    assert mdp.state_names == ("s0", "end")
+    assert mdp.state_names == ("s0", "s1")
     np.testing.assert_allclose(mdp.transitions.toarray(), [[0.5, 0.5], [0.0, 1.0], [0.0, 1.0]])
     np.testing.assert_allclose(mdp.reward, [0.5, 0.2, 0.0])
     plans = mw.plan(Coin(), 1, criterion=mw.Discounted(0.9))
@@ -47,27 +47,73 @@ def test_or_the_end_of_everything():
     assert plans.rewards[0] == pytest.approx(0.1 * 0.5 / (1 - 0.45))
 
 
+class Turnstile(Coin):
+    """Going through ends the episode at once or leads on to where it may end: that place is no end by itself."""
+
+    P = {  # noqa: RUF012
+        0: {0: [(0.5, 1, 1.0, True), (0.5, 1, 0.0, False)]},
+        1: {0: [(1.0, 2, 3.0, True)]},
+        2: {0: [(1.0, 0, 9.0, False)]},
+    }
+    initial_state_distrib = np.array([1.0, 0.0, 0.0])
+
+
+def test_an_end_where_episodes_also_go_on():
+    mdp = mw.read(Turnstile(), absorbing=True)
+    assert mdp.state_names == ("s0", "s1", "s2", "end")
+    wanted = [[0, 0.5, 0, 0.5], [0, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    np.testing.assert_allclose(mdp.transitions.toarray(), wanted)
+    np.testing.assert_allclose(mdp.reward, [0.5, 3.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("source", ["gym:FrozenLake-v1", "gym:CliffWalking-v1", "gym:Taxi-v4"])
+def test_a_discounted_plan_is_drawn_and_has_a_goal(source):
+    mdp = mw.read(source, absorbing=True)
+    assert mdp.labels["goal"].any()
+    assert "end" not in mdp.state_names
+    assert (mdp.layout is None) == source.startswith("gym:Taxi")
+    for state in np.flatnonzero(mdp.labels["goal"]):
+        (choice,) = np.flatnonzero(mdp.choice_state == state)
+        assert mdp.transitions[[choice]].indices.tolist() == [state]
+        assert mdp.reward[choice] == 0
+
+
+def test_chances_of_a_discounted_plan_in_the_environment():
+    plans, env = mw.plan("gym:FrozenLake-v1", 2, criterion=mw.Discounted(0.95)), gymnasium.make("FrozenLake-v1")
+    found = {measure.name: measure.values for measure in measures(plans)}
+    for i in range(2):
+        reached = episodes(env, plans.policy(i), 1000)[0]
+        assert abs(np.mean(reached) - found["chance of reaching goal"][i]) <= 4 * np.std(reached) / np.sqrt(1000)
+        assert found["chance of reaching goal"][i] + found["chance of touching hole"][i] == pytest.approx(1.0)
+
+
 def test_a_reward_at_the_end():
     np.testing.assert_allclose(model_of(Coin(), end_reward=10.0).mdp.reward, [5.5, 10.2])
 
 
-class Chore(Coin):
-    """Nothing pays: work costs 1 and ends with the chance of one half, shirking costs 1 and ends nothing."""
-
-    P = {  # noqa: RUF012
-        0: {0: [(0.5, 1, -1.0, True), (0.5, 0, -3.0, False)], 1: [(1.0, 0, -1.0, False)]},
-        1: {0: [(1.0, 1, 0.0, True)]},
-    }
+def lake(goal: float, hole: float, step: float, **settings: object) -> object:
+    return gymnasium.make("FrozenLake-v1", is_slippery=False, reward_schedule=(goal, hole, step), **settings)
 
 
-def test_where_everything_costs_the_end_pays():
-    """Otherwise the long-run average would be best served by never getting anywhere."""
-    opened = model_of(Chore())
-    assert opened.end_reward == 3.0
-    np.testing.assert_allclose(opened.mdp.reward, [-2.0 + 0.5 * 3.0, -1.0])
-    assert model_of(Chore(), end_reward=0.0).end_reward == 0.0
-    assert model_of(Chore(), "absorbing").end_reward == 0.0, "a discounted sum of costs is best ended soon"
-    assert model_of(Coin()).end_reward == 0.0
+def test_where_everything_costs_the_goal_pays():
+    """Otherwise the long-run average would be best served by never getting anywhere; and ends in holes do not pay."""
+    mdp = mw.read(lake(0, -1, -1))
+    assert mdp.name == "FrozenLakeEnv?end_reward=1"
+    np.testing.assert_allclose(mdp.reward, -1.0 + 2 * mdp.ends["goal"])  # the last step pays 0, and 1 on top
+    plans = mw.plan(mdp, 1)
+    assert {measure.name: measure.values for measure in measures(plans)}["steps per episode"] == pytest.approx([6.0])
+    assert plans.occupancies[0] @ mdp.ends["hole"] == 0
+
+
+@pytest.mark.parametrize(
+    ("env", "rule"),
+    [(lake(1, 0, -1), "restart"), (lake(0, -1, -1), "absorbing"), (Coin(), "restart")],
+    ids=["something pays", "a discounted sum of costs is best ended soon", "nobody knows the goal"],
+)
+def test_elsewhere_it_does_not(env, rule):
+    opened = model_of(env, rule)
+    assert not opened.end_rewards.any()
+    assert "end_reward" not in opened.mdp.name
 
 
 def test_along_the_cliff():
@@ -90,30 +136,44 @@ def test_how_episodes_end():
     for source in SOURCES:
         opened = open_gym(source)
         for x in range(opened.mdp.n_choices):
-            state, action = opened.observations[opened.mdp.choice_state[x]], opened.mdp.actions[x]
+            state, action = opened.mdp.observations[opened.mdp.choice_state[x]], opened.mdp.actions[x]
             outcomes = opened.env.unwrapped.P[int(state)][int(action)]
             ended = sum(p for p, *_, end in outcomes if end)
             assert sum(chance[x] for chance in opened.mdp.ends.values()) == pytest.approx(ended)
+
+
+def episodes(env, policy: mw.Policy, count: int) -> tuple[list[float], list[int]]:
+    """Play a policy as an agent of Gymnasium's: the last reward and the length of each episode."""
+    rng, last, lengths = np.random.default_rng(0), [], []
+    for episode in range(count):
+        seen, ended, steps, reward = env.reset(seed=episode)[0], False, 0, 0.0
+        while not ended:
+            seen, reward, ended, *_ = env.step(policy.act(seen, rng))
+            steps += 1
+        last.append(float(reward))
+        lengths.append(steps)
+    return last, lengths
 
 
 def test_episodes_in_the_environment_end_as_was_computed():
     """Played in the real one: the share of episodes that reach the goal, and how long they last."""
     plans, env = mw.plan("gym:FrozenLake-v1", 2), gymnasium.make("FrozenLake-v1", max_episode_steps=-1)
     found = {measure.name: measure.values for measure in measures(plans)}
-    opened, rng = open_gym("gym:FrozenLake-v1"), np.random.default_rng(0)
-    state_of = {int(seen): s for s, seen in enumerate(opened.observations)}
     for i in range(2):
-        lengths, reached = [], []
-        for episode in range(1500):
-            seen, ended, steps, reward = env.reset(seed=episode)[0], False, 0, 0.0
-            while not ended:
-                seen, reward, ended, *_ = env.step(plans.policy(i).act(state_of[int(seen)], rng))
-                steps += 1
-            lengths.append(steps)
-            reached.append(reward)
+        reached, lengths = episodes(env, plans.policy(i), 1500)
         for values, name in ((reached, "reaches goal"), (lengths, "steps per episode")):
             assert abs(np.mean(values) - found[name][i]) <= 4 * np.std(values) / np.sqrt(len(values))
         assert found["reaches goal"][i] + found["ends in hole"][i] == pytest.approx(1.0)
+
+
+def test_observations_are_the_environments(tmp_path):
+    """Holes are no states of the model, so that its numbers are others; a file keeps them."""
+    plans = mw.plan("gym:FrozenLake-v1", 1)
+    again = mw.load(plans.save(tmp_path / "plans.mw"))
+    for mdp in (plans.mdp, again.mdp):
+        assert mdp.observations.tolist() == [0, 1, 2, 3, 4, 6, 8, 9, 10, 13, 14]
+    with pytest.raises(mw.SettingError, match=r"5 is no observation .* it has 11, from 0 to 14"):
+        again.policy(0).act(5, np.random.default_rng(0))
 
 
 def test_runs_tell_how_their_episodes_end():
@@ -137,12 +197,14 @@ def test_rows_are_those_of_the_table(source):
     mdp, table = opened.mdp, opened.env.unwrapped.P
     start = opened.env.unwrapped.initial_state_distrib
     for x in range(mdp.n_choices):
-        outcomes = table[int(opened.observations[mdp.choice_state[x]])][int(mdp.actions[x])]
-        assert mdp.reward[x] == pytest.approx(sum(p * (r + opened.end_reward * ended) for p, _, r, ended in outcomes))
+        outcomes = table[int(opened.mdp.observations[mdp.choice_state[x]])][int(mdp.actions[x])]
+        assert mdp.reward[x] == pytest.approx(
+            sum(p * (r + opened.end_rewards[t] * ended) for p, t, r, ended in outcomes)
+        )
         expected = np.zeros(len(table))
         for p, target, _, ended in outcomes:
             expected += p * np.asarray(start) if ended else p * np.eye(1, len(table), target)[0]
-        np.testing.assert_allclose(mdp.transitions[[x]].toarray()[0], expected[opened.observations], atol=1e-15)
+        np.testing.assert_allclose(mdp.transitions[[x]].toarray()[0], expected[mdp.observations], atol=1e-15)
 
 
 @pytest.mark.parametrize("source", [*SOURCES, "gym:CliffWalking-v1?end_reward=50"])

@@ -203,7 +203,8 @@ def three_rooms() -> MDP:
             ("attic", "stay", "attic", 1.0, 4.0),
         ],
         labels={"top": ["attic"]},
-        ends={"asleep": [0.0, 0.5, 0.0, 1.0]},
+        ends={"asleep": [0.0, 0.5, 0.25, 0.0]},
+        observations=[7, 8, 9],
         name="three rooms",
     )
 
@@ -215,6 +216,7 @@ def test_restricting_keeps_the_marked_states_and_what_belongs_to_them():
     np.testing.assert_array_equal(kept.reward, [1, 2])
     np.testing.assert_array_equal(kept.labels["top"], [False, False])
     np.testing.assert_array_equal(kept.ends["asleep"], [0.0, 0.5])
+    np.testing.assert_array_equal(kept.observations, [7, 8])
     assert mw.reachable_from_start(three_rooms()).tolist() == [True, True, False]
 
 
@@ -334,9 +336,15 @@ BAD = {
     "too few state names": ({"state_names": ["home"]}, "1 state names for 2 states"),
     "short label": ({"labels": {"wet": [True]}}, r"label 'wet' must mark 2 states, found an array of shape \(1,\)"),
     "too few chances of an end": ({"ends": {"hole": [0.5]}}, r"end 'hole' must have 3 chances, found .* \(1,\)"),
+    "chances in words": ({"ends": {"hole": ["a", "b", "c"]}}, "must have 3 chances, found <U1"),
+    "chances beyond numbers": ({"ends": {"hole": [10**400] * 3}}, "must have 3 chances, found object"),
+    "ragged chances": ({"ends": {"hole": [[1], [1, 2], 3]}}, "must have 3 chances, found object"),
+    "an end that leads elsewhere": ({"ends": {"hole": [0, 0.6, 0]}}, "greater chance than it leads back to the start"),
     "a negative chance of an end": ({"ends": {"hole": [0.5, -0.1, 0.0]}}, "'hole' must be finite and not negative"),
     "an end without a chance": ({"ends": {"hole": [0.5, np.nan, 0.0]}}, "'hole' must be finite and not negative"),
-    "ends that are too sure": ({"ends": {"a": [0.5, 0, 0], "b": [0.6, 0, 0]}}, "end an episode sum to more than 1"),
+    "ends that are too sure": ({"ends": {"a": [0.3, 0, 0], "b": [0.3, 0, 0]}}, "greater chance than it leads back"),
+    "observations that are alike": ({"observations": [4, 4]}, "observations must tell 2 states apart"),
+    "too many observations": ({"observations": [4, 5, 6]}, "observations must tell 2 states apart"),
     "half a character in an end": ({"ends": {"\ud800": [0.5, 0, 0]}}, "the name of end"),
     "long layout": ({"layout": Grid(np.arange(3), np.zeros((1, 3), bool))}, "layout places 3 states, the model has 2"),
 }

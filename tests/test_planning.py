@@ -8,6 +8,8 @@ import pytest
 
 import manyways as mw
 from manyways.methods import Halted, Watch
+from manyways.occupancy import policy_of
+from manyways.planning import plan_whole
 from manyways.polytope import PolicyIteration, Polytope, RenumberedSweeps, Sweeps
 
 
@@ -51,6 +53,45 @@ def test_ctrl_c_while_searching_still_has_the_plans_verified():
     assert plans.status == mw.Status.INTERRUPTED
     assert np.isfinite(plans.gap)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_when_the_search_is_just_over_is_not_lost(monkeypatch):
+    run = mw.VertexAscent.run
+
+    def late(*arguments):
+        found = run(*arguments)
+        signal.raise_signal(signal.SIGINT)
+        return found
+
+    monkeypatch.setattr(mw.VertexAscent, "run", late)
+    plans = mw.plan(mw.four_rooms(0), 2, 8.0)
+    assert (plans.status, plans.gap) == (mw.Status.INTERRUPTED, float("inf"))
+    with pytest.raises(KeyboardInterrupt):
+        plan_whole(mw.four_rooms(0), 2, 8.0)
+
+
+def test_a_method_that_does_not_see_to_its_end_leaves_the_optimum():
+    class Stubborn:
+        def run(self, polytope, *_):
+            while True:
+                polytope.best(polytope.mdp.reward)
+
+    plans = mw.plan(mw.four_rooms(0), 2, 8.0, method=Stubborn(), time_limit_s=0.05)
+    assert plans.status == mw.Status.TIME_LIMIT
+    np.testing.assert_allclose(plans.rewards, plans.optimal_reward)
+
+
+def test_settings_are_refused_before_the_first_solve(monkeypatch):
+    monkeypatch.setattr(Polytope, "best", lambda *_: pytest.fail("solved before it was refused"))
+    rooms = mw.four_rooms(0)
+    for settings in (
+        {"behaviour": mw.Labels(["nowhere"])},
+        {"tradeoff": -1.0},
+        {"keep": np.zeros((1, 3))},
+        {"avoid": policy_of(rooms, np.ones(rooms.n_choices))[None], "method": mw.FrankWolfe()},
+    ):
+        with pytest.raises(mw.ManywaysError):
+            mw.plan(rooms, 2, **settings)
 
 
 def test_ctrl_c_twice_is_an_exception():

@@ -200,9 +200,21 @@ def test_progress_is_reported():
     seen: list[mw.Progress] = []
     plans = small_plans(progress=seen.append)
     first, *rest = seen
-    assert (first.doing, first.total) == ("finding the optimum", 0)
+    assert (first.doing, first.done, first.total) == ("finding the optimum", 0, 1)
     assert [now.objective for now in rest][: len(plans.trace)] == plans.trace.objective.tolist()
     assert all(0 <= now.done <= now.total for now in rest)
+
+
+def test_what_blocks_the_way_may_be_called_anything(tmp_path):
+    plans = small_plans()
+    for means in ("$x^{$", "<b>", "{x}"):
+        layout = dataclasses.replace(plans.mdp.layout, blocked_means=means)
+        dressed = dataclasses.replace(plans, mdp=dataclasses.replace(plans.mdp, layout=layout))
+        assert dressed.draw(tmp_path / "plans.png").exists()
+        assert "<b>" not in dressed.report(tmp_path / "plans.html").read_text().partition("legend")[2][:400]
+    for means in ("\ud800", "x" * 61):
+        with pytest.raises(mw.ModelError, match=r"no text|at most 60 characters"):
+            dataclasses.replace(plans.mdp.layout, blocked_means=means)
 
 
 def test_out_of_time_is_a_status():

@@ -84,13 +84,16 @@ def test_names_and_labels_come_along(tmp_path):
     assert again.labels.keys() == mdp.labels.keys()
 
 
-def test_ends_come_along(tmp_path):
-    mdp = replace(mw.four_rooms(0), ends={"goal": np.linspace(0, 0.5, 1725), "hole": np.linspace(0.5, 0, 1725)})
+def test_ends_and_observations_come_along(tmp_path):
+    mdp = mw.MDP.from_dense(P.transpose(1, 0, 2), R)
+    to_start = np.asarray(mdp.transitions @ mdp.start)
+    mdp = replace(mdp, ends={"goal": to_start / 3, "hole": to_start / 2}, observations=np.array([5, 3]))
     write_npz(mdp, tmp_path / "m.npz")
-    again = mw.read(tmp_path / "m.npz").ends
-    assert again.keys() == mdp.ends.keys()
+    again = mw.read(tmp_path / "m.npz")
+    assert again.ends.keys() == mdp.ends.keys()
     for end, chance in mdp.ends.items():
-        np.testing.assert_array_equal(again[end], chance)
+        np.testing.assert_array_equal(again.ends[end], chance)
+    np.testing.assert_array_equal(again.observations, [5, 3])
     with np.load(tmp_path / "m.npz") as file:
         arrays = dict(file)
     for wrong in (arrays["end:goal"][:-1], arrays["end:goal"].astype(str)):

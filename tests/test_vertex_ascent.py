@@ -22,6 +22,7 @@ from manyways import (
     States,
     Status,
     VertexAscent,
+    kernels,
 )
 from manyways.formats.maps import world_from_rows
 from manyways.methods import Ascent, Halted, Watch
@@ -372,6 +373,37 @@ def test_more_starts_are_never_worse():
             for n in (1, 2, 4, 8)
         ]
         assert values == sorted(values)
+
+
+@pytest.mark.parametrize("behaviour", [mw.StateActions(), mw.States(), mw.Labels(["wall", "door"])], ids=str)
+@pytest.mark.parametrize("tradeoff", [0.0, 0.5, 8.0])
+def test_a_candidate_given_up_early_would_not_have_been_kept(behaviour, tradeoff, monkeypatch):
+    """Each pass over the exchanges once more, with no candidate given up: the same ones are kept, for the same worth."""
+    passes, real = [], kernels.exchange_pass
+
+    def both(*arguments):
+        copied = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
+        value, rise, image = arguments[17], arguments[18], arguments[-1]
+        kept, reached = real(*arguments)
+        assert not image.any()
+        if np.isfinite(rise):
+            copied[18] = np.inf
+            real(*copied)  # the worth of each candidate in full, as long as none is kept
+            first = np.flatnonzero(copied[2] > value + rise)[:1]
+            assert kept >= len(first)
+            before = slice(0, first[0] if len(first) else None)
+            with np.errstate(invalid="ignore"):
+                assert not (arguments[2][before] < copied[2][before] - 1e-9).any()
+            if len(first):
+                np.testing.assert_allclose(arguments[2][first], copied[2][first], rtol=1e-9)
+                assert reached >= copied[2][first[0]] - 1e-9
+            passes.append(len(first))
+        return kept, reached
+
+    monkeypatch.setattr(kernels, "exchange_pass", both)
+    mw.plan(mw.nine_rooms(0), 3, tradeoff, behaviour=behaviour)
+    assert 0 in passes
+    assert tradeoff < 8 or 1 in passes
 
 
 # ---- stopping ---------------------------------------------------------------------------------

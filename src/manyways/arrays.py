@@ -17,6 +17,8 @@ Bools = NDArray[np.bool_]
 Sparse = Any
 """A scipy.sparse array; scipy ships no types that would say so."""
 
+ROUNDING = 1e-6
+
 
 def frozen(array: ArrayLike, dtype: Any) -> NDArray[Any]:
     """A read-only array of the given type; a copy unless it was one already."""
@@ -86,16 +88,32 @@ def own_csr(matrix: Sparse) -> Sparse:
     return copy
 
 
-def chances_of_ends(ends: Mapping[str, ArrayLike], n_choices: int) -> dict[str, Floats]:
-    """By name, (N,) chances that exclude each other."""
-    checked: dict[str, Floats] = {str(name): frozen(chance, np.float64) for name, chance in ends.items()}
-    for name, chance in checked.items():
-        if chance.shape != (n_choices,):
-            raise ModelError(f"the end {name!r} must have {n_choices} chances, found an array of shape {chance.shape}")
+def chances_of_ends(ends: Mapping[str, ArrayLike], transitions: Sparse, start: Floats) -> dict[str, Floats]:
+    """By name, (N,) chances that exclude each other, and that the (N, S) transitions to the (S,) start leave room for."""
+    n_choices, total = transitions.shape[0], np.zeros(transitions.shape[0])
+    checked: dict[str, Floats] = {}
+    for name, given in ends.items():
+        try:
+            chance = np.asarray(given)
+        except (TypeError, ValueError, OverflowError):
+            chance = np.asarray(None)
+        if chance.dtype.kind not in "biuf" or chance.shape != (n_choices,):
+            raise ModelError(
+                f"the end {name!r} must have {n_choices} chances, found {chance.dtype} of shape {chance.shape}"
+            )
+        checked[str(name)] = chance = frozen(chance, np.float64)
         if not (np.isfinite(chance).all() and chance.min() >= 0):
             raise ModelError(f"the chances of the end {name!r} must be finite and not negative")
-    if checked and sum(checked.values(), np.zeros(n_choices)).max() > 1 + 1e-6:
-        raise ModelError("the chances of a choice to end an episode sum to more than 1")
+        total += chance
+    # Whoever ends an episode begins another, so that the start is reached with at least the chance of an end.
+    ending = np.flatnonzero(total > 0)
+    led = transitions[ending]
+    possible = len(ending) * np.count_nonzero(start) <= led.nnz  # or it would take more memory than the model
+    if possible and len(ending):
+        again = sparse.csr_array(total[ending][:, None]) @ sparse.csr_array(start[None, :])
+        possible = (again - led).max() <= ROUNDING
+    if not possible:
+        raise ModelError("a choice ends an episode with a greater chance than it leads back to the start")
     return checked
 
 
@@ -145,6 +163,40 @@ def expected_reward(matrix: Sparse, reward: Any) -> Any:
         )
     with np.errstate(all="ignore"):  # the model refuses what is not finite
         return np.asarray(matrix.multiply(sparse.csr_array(reward)).sum(axis=1)).ravel()
+
+
+def numbered(
+    transitions: Iterable[tuple[Hashable, Hashable, Hashable, float, float]],
+) -> tuple[dict[Hashable, int], dict[Hashable, int], Ints, Floats]:
+    """(state, action, next state, probability, reward) by row -> the states and actions as they first appear, and by
+    column (3, T) their numbers and (2, T) probabilities and rewards."""
+    states: dict[Hashable, int] = {}
+    actions: dict[Hashable, int] = {}
+    rows = []
+    for number, row in enumerate(transitions):
+        if len(row) != 5:
+            raise ModelError(
+                f"transition {number} has {len(row)} entries, expected 5: (state, action, next_state, probability, reward)"
+            )
+        source, action, target, probability, reward = row
+        numbers = (
+            states.setdefault(source, len(states)),
+            actions.setdefault(action, len(actions)),
+            states.setdefault(target, len(states)),
+        )
+        rows.append((*numbers, probability, reward))
+    if not rows:
+        raise ModelError("the model is empty: there is not one transition")
+    amounts = np.array([row[3:] for row in rows], dtype=np.float64).T
+    for bad in np.flatnonzero(~(np.isfinite(amounts[0]) & (amounts[0] >= 0)))[:1]:
+        source, action, target = (
+            str(list(names)[i]) for names, i in zip((states, actions, states), rows[bad][:3], strict=True)
+        )
+        raise ModelError(
+            f"the probability of reaching {target!r} by action {action!r} in state {source!r} is {amounts[0, bad]}; "
+            "probabilities must be finite and not negative"
+        )
+    return states, actions, np.array([row[:3] for row in rows], dtype=np.int64).T, amounts
 
 
 def start_or_first(start: ArrayLike | None, n_states: int) -> Any:

@@ -55,7 +55,9 @@ def occupancy_maps(mdp: MDP, occupancies: Floats, titles: Sequence[str], heading
             Patch(color=GOAL, label="goal"),
             Patch(color="#3182bd", label="time spent"),
         ]
-        figure.legend(handles=marks, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+        legend = figure.legend(handles=marks, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+        for text in legend.get_texts():
+            text.set_parse_math(False)
     return figure
 
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from manyways.arrays import Bools, Floats, Ints, frozen
+from manyways.arrays import Bools, Floats, Ints, check_text, frozen
 from manyways.errors import ModelError
+
+LONGEST = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +32,10 @@ class Grid:
         object.__setattr__(self, "cells", frozen(self.cells, np.int64))
         object.__setattr__(self, "blocked", frozen(self.blocked, np.bool_))
         object.__setattr__(self, "goals", frozen(self.goals, np.int64))
+        object.__setattr__(self, "blocked_means", str(self.blocked_means))
+        check_text(cell=[self.blocked_means])
+        if len(self.blocked_means) > LONGEST:
+            raise ModelError(f"what blocked cells are is told in at most {LONGEST} characters")
         if self.blocked.ndim != 2:
             raise ModelError(f"a grid's blocked cells form a (rows, columns) array, not {self.blocked.shape}")
         named = np.concatenate([self.cells.ravel(), self.goals.ravel()])

@@ -34,6 +34,7 @@ from manyways.arrays import (
     made_up_names,
     matrix_of,
     members_mask,
+    numbered,
     own_csr,
     ranks,
     rises,
@@ -63,6 +64,7 @@ class MDP:
         ends: where the model restarts in the middle of a step, how an episode may end, by name: (N,) the chance that a
             choice's step ends it so, and leads back to the start.
         layout: where to draw the states, if anywhere.
+        observations: (S,) what the environment that the model was read from calls each state, if it was.
         name: what to call the model in tables and titles.
         source: what `manyways.read` read it from, if it did: with it, the model can be had again.
     """
@@ -77,6 +79,7 @@ class MDP:
     labels: Mapping[str, Bools] = field(default_factory=dict)
     ends: Mapping[str, Floats] = field(default_factory=dict)
     layout: Grid | None = None
+    observations: Ints | None = None
     name: str = "model"
     source: str | None = None
 
@@ -102,7 +105,11 @@ class MDP:
                 raise ModelError(
                     f"label {label!r} must mark {self.n_states} states, found an array of shape {mask.shape}"
                 )
-        put(self, "ends", chances_of_ends(self.ends, self.n_choices))
+        put(self, "ends", chances_of_ends(self.ends, self.transitions, self.start))
+        if self.observations is not None:
+            put(self, "observations", frozen(integers(self.observations, "observations"), np.int64))
+            if len(np.unique(self.observations)) != self.n_states or len(self.observations) != self.n_states:
+                raise ModelError(f"observations must tell {self.n_states} states apart")
         if self.layout is not None and self.layout.cells.shape != (self.n_states,):
             raise ModelError(f"the layout places {self.layout.cells.size} states, the model has {self.n_states}")
 
@@ -129,7 +136,7 @@ class MDP:
             start: (S,) first-state distribution; state 0 if not given.
             actions: (N,) action index per choice; its rank within its state if not given.
             action_names: names by action index; `a0`, `a1`, ... if not given.
-            details: `state_names`, `labels`, `ends`, `layout`, `name`.
+            details: `state_names`, `labels`, `ends`, `layout`, `observations`, `name`.
         """
         matrix = matrix_of(transitions)
         begin = integers(first_choice, "first_choice")
@@ -206,36 +213,7 @@ class MDP:
             start: a state, or a mapping from states to probabilities; the first state if not given.
             details: `labels` (name -> iterable of states), `layout`, `name`.
         """
-        states: dict[Hashable, int] = {}
-        actions: dict[Hashable, int] = {}
-        rows = []
-        for number, row in enumerate(transitions):
-            if len(row) != 5:
-                raise ModelError(
-                    f"transition {number} has {len(row)} entries, expected 5: (state, action, next_state, probability, reward)"
-                )
-            source, action, target, probability, reward = row
-            rows.append(
-                (
-                    states.setdefault(source, len(states)),
-                    actions.setdefault(action, len(actions)),
-                    states.setdefault(target, len(states)),
-                    probability,
-                    reward,
-                )
-            )
-        if not rows:
-            raise ModelError("the model is empty: there is not one transition")
-        s, a, t = np.array([row[:3] for row in rows], dtype=np.int64).T
-        p, r = np.array([row[3:] for row in rows], dtype=np.float64).T
-        for number in np.flatnonzero(~(np.isfinite(p) & (p >= 0)))[:1]:
-            source, action, target = (
-                list(names)[i] for names, i in zip((states, actions, states), rows[number][:3], strict=True)
-            )
-            raise ModelError(
-                f"the probability of reaching {str(target)!r} by action {str(action)!r} in state {str(source)!r} is {p[number]}; "
-                "probabilities must be finite and not negative"
-            )
+        states, actions, (s, a, t), (p, r) = numbered(transitions)
         keys, choice = np.unique(s * len(actions) + a, return_inverse=True)
         matrix = sparse.csr_array((p, (choice, t)), shape=(len(keys), len(states)))
         labels = details.pop("labels", {})
@@ -325,6 +303,7 @@ class MDP:
             labels={label: mask[keep] for label, mask in self.labels.items()},
             ends={end: chance[rows] for end, chance in self.ends.items()},
             layout=None if self.layout is None else replace(self.layout, cells=self.layout.cells[keep]),
+            observations=None if self.observations is None else self.observations[keep],
             name=self.name,
         )
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from os import PathLike
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +19,7 @@ from manyways.behaviour import Behaviour, StateActions
 from manyways.errors import SettingError, check_number, check_whole
 from manyways.formats import read
 from manyways.mdp import MDP
-from manyways.methods import Ascent, Method, Progress, Status, VertexAscent, Watch
+from manyways.methods import Ascent, Halted, Method, Progress, Status, Trace, VertexAscent, Watch
 from manyways.objective import Objective
 from manyways.occupancy import check_policy, deterministic
 from manyways.planset import PlanSet
@@ -57,7 +59,7 @@ def plan(
         avoid: (m, N) policies that the new plans are to differ from as well, such as those they replace.
 
     Ctrl-C ends the search with the best so far, and the verification with an unknown gap; twice at once, it is a
-    KeyboardInterrupt as ever.
+    KeyboardInterrupt as ever. What `progress` raises comes out of here.
 
     Example:
         >>> plans = plan("nine-rooms:7", k=6, tradeoff=8.0)
@@ -77,14 +79,17 @@ def plan(
     kept, avoided = (_policies(mdp, what, given) for what, given in (("keep", keep), ("avoid", avoid)))
     if len(kept) >= k:
         raise SettingError(f"{len(kept)} plans are kept, so k must be at least {len(kept) + 1}, found {k}")
-    if tradeoff is not None:
-        check_number("the tradeoff", tradeoff, 0)
+    if len(kept) + len(avoided) and not isinstance(method, VertexAscent):
+        raise SettingError(f"to keep or avoid plans, the method must be VertexAscent(), found {method!r}")
+    objective = Objective(mdp, 1.0 if tradeoff is None else check_number("the tradeoff", tradeoff, 0), behaviour)
+    behaviour.groups(mdp)  # refuses labels that the model does not have
 
     watch = Watch(time_limit_s, progress)
-    watch.tell(0, 0, float("nan"), "finding the optimum")
+    watch.tell(0, 1, float("nan"), "finding the optimum")
     polytope = Polytope(mdp, criterion)
     optimum = polytope.optimum  # before there is one, nothing could be handed out
-    objective = Objective(mdp, (abs(optimum.value) or 1.0) if tradeoff is None else float(tradeoff), behaviour)
+    if tradeoff is None:
+        objective = replace(objective, tradeoff=abs(optimum.value) or 1.0)
     with watch.minding_interrupts():
         ascent, realised = _search(method, polytope, objective, int(k), int(seed), watch, kept, avoided)
         best_first = np.argsort([-x @ mdp.reward for _, x in realised], kind="stable")
@@ -114,6 +119,14 @@ def plan(
     return plans.with_certificate(compare(plans, found))
 
 
+def plan_whole(*arguments: Any, **settings: Any) -> PlanSet:
+    """`plan`, for those who have no use for half a search: to them, Ctrl-C is an exception."""
+    plans = plan(*arguments, **settings)
+    if plans.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return plans
+
+
 def _search(
     method: Method,
     polytope: Polytope,
@@ -132,13 +145,14 @@ def _search(
     mdp = polytope.mdp
     given = [(policy, polytope.criterion.occupancy(mdp, policy)) for policy in (*kept, *avoided)]
     with polytope.pausing(watch.check):
-        if not given:
-            ascent = method.run(polytope, objective, k, seed, watch)
-        elif isinstance(method, VertexAscent):
-            fixed = [Vertex(x, float("nan"), float("nan"), None) for _, x in given]
-            ascent = method.run(polytope, objective, k + len(avoided), seed, watch, fixed)
-        else:
-            raise SettingError(f"to keep or avoid plans, the method must be VertexAscent(), found {method!r}")
+        try:
+            if isinstance(method, VertexAscent):
+                fixed = [Vertex(x, float("nan"), float("nan"), None) for _, x in given]
+                ascent = method.run(polytope, objective, k + len(avoided), seed, watch, fixed)
+            else:
+                ascent = method.run(polytope, objective, k, seed, watch)
+        except Halted as end:  # a method that does not see to its own end leaves nothing but the optimum
+            ascent = Ascent(np.stack([polytope.optimum.occupancy] * (k - len(kept))), end.status, Trace.of([]))
     if ascent.choices is None:
         new = [polytope.realise(row) for row in ascent.point]
     else:  # vertices: their policies are known, and each has one recurrent class
@@ -151,7 +165,8 @@ def _examine(
 ) -> Findings:
     """Examine what was found. Plans are worth their gap even if time is up, unless somebody interrupts (once more)."""
     reached = float(ascent.trace.objective[-1]) if len(ascent.trace) else float("nan")
-    watch.interrupted.clear()
+    if ascent.status is Status.INTERRUPTED:  # that press has had its answer
+        watch.interrupted.clear()
 
     def tell(done: int) -> None:
         watch.tell(done, len(policies), reached, "verifying")

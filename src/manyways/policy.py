@@ -78,9 +78,21 @@ class Policy:
             choice -= 1
         return choice
 
+    @cached_property
+    def _state_of(self) -> dict[int, int]:
+        seen = range(self.mdp.n_states) if self.mdp.observations is None else self.mdp.observations.tolist()
+        return {observation: state for state, observation in enumerate(seen)}
+
     def act(self, observation: int, rng: np.random.Generator) -> int:
-        """The number of an action in a state, as an agent of Gymnasium's is asked."""
-        return int(self.mdp.actions[self.choose(observation, rng)])
+        """The number of an action, as an agent of Gymnasium's is asked: for an observation of the environment that the
+        model was read from, or else for the number of a state."""
+        state = self._state_of.get(int(observation))
+        if state is None:
+            raise SettingError(
+                f"{observation} is no observation in which {self.mdp.name} has something to do; it has "
+                f"{self.mdp.n_states}, from {min(self._state_of)} to {max(self._state_of)}"
+            )
+        return int(self.mdp.actions[self.choose(state, rng)])
 
     def rollout(self, steps: int, rng: np.random.Generator) -> Rollout:
         """Run the policy in the model, from a first state drawn from the start distribution."""

@@ -78,15 +78,12 @@ def simulate(plans: PlanSet, plan: int = 1, steps: int = 10_000, seed: int = 0) 
 def _in_environment(
     opened: TabularEnvironment, policy: Policy, steps: int, rng: np.random.Generator, discount: float
 ) -> Estimate:
-    state_of = {int(seen): s for s, seen in enumerate(opened.observations)}
-    bonus = opened.end_reward
-
     def episode(limit: int, restart: bool) -> list[float]:
         env, rewards = opened.env, []
         seen, _ = env.reset(seed=int(rng.integers(2**31)))
         while len(rewards) < limit:
-            seen, reward, ended, _, _ = env.step(policy.act(state_of[int(seen)], rng))
-            rewards.append(float(reward) + bonus * ended)
+            seen, reward, ended, _, _ = env.step(policy.act(seen, rng))
+            rewards.append(float(reward) + opened.end_rewards[seen] * ended)
             if ended:
                 if not restart:
                     break

@@ -77,7 +77,8 @@ def progress_bar(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
         task = bar.add_task("reading", total=None, state="")
 
         def show(now: Progress) -> None:
-            state = f"{now.done / now.total:4.0%}  objective {now.objective:.4f}" if now.total else ""
-            bar.update(task, description=now.doing, completed=now.done, total=now.total or None, state=state)
+            known = now.objective == now.objective  # NaN before there are plans: then nobody knows how long it takes
+            state = f"{now.done / now.total:4.0%}  objective {now.objective:.4f}" if known else ""
+            bar.update(task, description=now.doing, completed=now.done, total=now.total if known else None, state=state)
 
         yield show

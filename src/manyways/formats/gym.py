@@ -5,18 +5,18 @@ The table says which transitions end an episode. What happens then is a rule:
 - `restart`, for the long-run average: the step that ends an episode leads back to the start distribution, as the
   paper's goal does. No step is added, so that the model's reward per step is the environment's. What kind of end it
   was, the goal or a hole, the model keeps in its `ends`.
-- `absorbing`, for discounted reward: it leads to one more state, `end`, which is never left and pays nothing.
+- `absorbing`, for discounted reward: where an episode ends is never left and pays nothing any more. An end in a place
+  where episodes also go on is one more state, `end`.
 
 Repeated successors are added up, states that nothing leads to are left out. `end_reward=50` adds a reward to every
-step that ends an episode. Where no step pays anything and all only cost, as in CliffWalking, the long-run average would
-give no reason to get anywhere: there the end of an episode pays as much as the dearest step costs, unless `end_reward`
-says otherwise. The model's name tells.
+step that ends an episode at the goal, or anywhere if it is not known where the goal is. Where no step pays anything and
+all only cost, as in CliffWalking, the long-run average would give no reason to get anywhere: there reaching the goal
+pays as much as the dearest step costs, unless `end_reward` says otherwise. The model's name tells.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl
@@ -24,11 +24,11 @@ from urllib.parse import parse_qsl
 import numpy as np
 from scipy import sparse
 
-from manyways.arrays import Ints
+from manyways.arrays import Floats
 from manyways.errors import ModelError, SettingError, SourceError
 from manyways.layout import Grid
 from manyways.mdp import MDP
-from manyways.structure import reachable_from_start
+from manyways.structure import reachable, reachable_from_start
 
 PREFIX = "gym:"
 RULES = ("restart", "absorbing")
@@ -41,13 +41,12 @@ DIRECTIONS = {
 
 @dataclass(frozen=True)
 class TabularEnvironment:
-    """An environment, the model read from it, which observation (S,) each of the model's states is, and the reward
-    that the model adds at the end of an episode."""
+    """An environment, the model read from it, and by observation (n,) the reward that the model adds to the step that
+    ends an episode there."""
 
     env: Any
     mdp: MDP
-    observations: Ints
-    end_reward: float = 0.0
+    end_rewards: Floats
 
 
 def is_environment(source: object) -> bool:
@@ -72,10 +71,9 @@ def open_gym(source: str, absorbing: bool = False) -> TabularEnvironment:
     env, used = _made(place, settings, source)
     options = [part for part in query.split("&") if part and not part.startswith("terminal=")]
     opened = model_of(env, rule, f"{PREFIX}{used}", end_reward)
-    if end_reward is None and opened.end_reward:
-        options.append(f"end_reward={opened.end_reward:g}")
-    name = f"{opened.mdp.name}?" + "&".join([*options, f"terminal={rule}"])
-    return replace(opened, mdp=replace(opened.mdp, name=name))
+    name, _, added = opened.mdp.name.partition("?")
+    settings = "&".join(filter(None, [*options, added, f"terminal={rule}"]))
+    return replace(opened, mdp=replace(opened.mdp, name=f"{name}?{settings}"))
 
 
 def model_of(
@@ -95,45 +93,62 @@ def model_of(
     if not rows:
         raise ModelError(f"{name} has an empty table of dynamics")
     state, action, chance, target, reward, ended = (np.array(column) for column in zip(*rows, strict=True))
-    if end_reward is None:
-        end_reward = max(0.0, -float(reward.min())) if rule == "restart" and reward.max() <= 0 else 0.0
-    reward = reward + end_reward * ended
     n = int(max(state.max(), target.max())) + 1
-    start = _start(inner, n)
-    keys, choice = np.unique(state * (int(action.max()) + 1) + action, return_inverse=True)
-    shape = (len(keys), n + 1)
-    matrix = sparse.csr_array((chance * ~ended, (choice, target)), shape=shape)
-    ending = sparse.csr_array(np.bincount(choice, weights=chance * ended, minlength=len(keys))[:, None])
-    details = _details(inner, n)
-    kinds = {name: chance * ended * mask[target] for name, mask in details.ends.items()} if rule == "restart" else {}
-    start_row = np.append(start, 0.0) if rule == "restart" else np.eye(1, n + 1, n)[0]
-    matrix = sparse.csr_array(matrix + ending @ sparse.csr_array(start_row[None, :]))
-    matrix.eliminate_zeros()
-    owner = keys // (int(action.max()) + 1)
-    # One more row: the end, which stays where it is. Where the rule is to restart, nothing leads to it.
-    matrix = sparse.csr_array(sparse.vstack([matrix, sparse.csr_array(np.eye(1, n + 1, n))]))
-    names = DIRECTIONS.get(type(inner).__name__) or [str(a) for a in range(int(action.max()) + 1)]
-    without = np.setdiff1d(np.arange(n), owner)  # states that are only ever the end of an episode
-    mdp = _model(
-        matrix,
-        np.append(np.bincount(choice, weights=chance * reward, minlength=len(keys)), 0.0),
-        {name: np.append(np.bincount(choice, weights, len(keys)), 0.0) for name, weights in kinds.items()},
-        np.append(owner, n),
-        np.append(keys % (int(action.max()) + 1), 0),
-        without,
-        np.append(start, 0.0),
-        names,
-        name,
+    start, details = _start(inner, n), _details(inner, n)
+    if end_reward is None:
+        only_costs = rule == "restart" and "goal" in details.ends and reward.max() <= 0
+        end_reward = max(0.0, -float(reward.min())) if only_costs else 0.0
+        if end_reward:
+            name += f"?end_reward={str(end_reward).removesuffix('.0')}"
+    end_rewards = end_reward * details.ends.get("goal", np.ones(n))
+    reward = reward + end_rewards[target] * ended
+    kinds, again = details.ends, ended
+    if rule == "absorbing":
+        kinds, again = {}, np.zeros(len(ended), bool)
+        final = _final(state, target, ended, start > 0)
+        target = np.where(ended & ~final[target], n, target)
+        chance = np.where(final[state], 0.0, chance)  # what an environment says of its ends, nobody ever does
+    n_actions = int(action.max()) + 1
+    taken = chance > 0
+    keys, choice = np.unique((state * n_actions + action)[taken], return_inverse=True)
+
+    def total(amount: np.ndarray) -> np.ndarray:
+        """(N,) sums by choice, and nothing for the choices to stay that are added at the end."""
+        return np.append(np.bincount(choice, amount[taken], minlength=len(keys)), np.zeros(len(stays)))
+
+    stays = np.setdiff1d(np.arange(n + 1), keys // n_actions)
+    owner = np.append(keys // n_actions, stays)
+    going = sparse.csr_array(((chance * ~again)[taken], (choice, target[taken])), shape=(len(keys), n + 1))
+    staying = sparse.csr_array((np.ones(len(stays)), (np.arange(len(stays)), stays)), shape=(len(stays), n + 1))
+    restarting = sparse.csr_array(total(chance * again)[:, None]) @ sparse.csr_array(np.append(start, 0.0)[None, :])
+    order = np.argsort(owner, kind="stable")
+    mdp = MDP.from_csr(
+        sparse.csr_array(sparse.vstack([going, staying]) + restarting)[order],
+        total(chance * reward)[order],
+        np.searchsorted(owner[order], np.arange(n + 2)),
+        start=np.append(start, 0.0),
+        actions=np.append(keys % n_actions, np.zeros(len(stays), np.int64))[order],
+        action_names=DIRECTIONS.get(type(inner).__name__) or [str(a) for a in range(n_actions)],
+        state_names=(*details.names, "end"),
+        labels={name: np.append(mask, False) for name, mask in details.marks.items()},
+        ends={name: total(chance * again * mask[target])[order] for name, mask in kinds.items()},
+        observations=np.arange(n + 1),
+        name=name,
     )
-    mdp = replace(mdp, state_names=(*details.names, "end"), labels=details.labels())
-    kept = reachable_from_start(mdp)
-    observations = np.flatnonzero(kept)
-    mdp = mdp.restricted_to(kept)
-    if details.grid is not None:
-        there = observations < n
-        if there.all():
-            mdp = replace(mdp, layout=replace(details.grid, cells=details.grid.cells[observations]))
-    return TabularEnvironment(env, mdp, observations, float(end_reward))
+    mdp = mdp.restricted_to(reachable_from_start(mdp))
+    seen = mdp.observations
+    if details.grid is not None and seen is not None and seen.max() < n:
+        mdp = replace(mdp, layout=replace(details.grid, cells=details.grid.cells[seen]))
+    return TabularEnvironment(env, mdp, end_rewards)
+
+
+def _final(state: np.ndarray, target: np.ndarray, ended: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """(n,) the states in which episodes end and none begins or goes on."""
+    n, on = len(first), ~ended
+    going_on = reachable(sparse.csr_array((np.ones(on.sum()), (state[on], target[on])), shape=(n, n)), first)
+    final = np.zeros(n, bool)
+    final[target[ended & going_on[state]]] = True
+    return final & ~going_on
 
 
 @dataclass(frozen=True)
@@ -146,16 +161,14 @@ class _Details:
     ends: dict[str, np.ndarray]
     grid: Grid | None = None
 
-    def labels(self) -> dict[str, np.ndarray]:
-        return {name: np.append(mask, False) for name, mask in self.marks.items()}
-
 
 def _details(inner: Any, n: int) -> _Details:
     kind = type(inner).__name__
     if kind == "FrozenLakeEnv":
         desc = np.array(inner.desc).astype("U1")
         found = _on_grid("hole", desc == "H", goal=desc == "G", start=desc == "S")
-        return replace(found, ends={"goal": (desc == "G").ravel(), "hole": (desc == "H").ravel()})
+        ends = {"goal": (desc == "G").ravel(), "hole": (desc == "H").ravel()}
+        return replace(found, marks=found.marks | ends, ends=ends)
     if kind == "CliffWalkingEnv":
         cells = np.arange(n).reshape(inner.shape)
         blocked = np.array(getattr(inner, "_cliff", np.zeros(inner.shape, bool)), bool)
@@ -182,38 +195,10 @@ def _taxi(inner: Any, n: int) -> _Details:
     )
     return _Details(
         names,
-        {"carrying": passenger == 4}
+        {"goal": passenger == destination, "carrying": passenger == 4}
         | {f"to {places[d]}": destination == d for d in range(4)}
         | {f"at {places[p]}": (row == r) & (column == c) for p, (r, c) in enumerate(inner.locs)},
         {"goal": np.ones(n, bool)},
-    )
-
-
-def _model(
-    matrix: Any, reward: np.ndarray, ends: dict[str, np.ndarray], owner: np.ndarray, actions: np.ndarray, without: Ints,
-    start: np.ndarray, names: Sequence[str], name: str,
-) -> MDP:  # fmt: skip
-    """Sort the choices by state; states that have none get one that stays, so that the model is one."""
-    n = matrix.shape[1]
-    if without.size:
-        stay = sparse.csr_array((np.ones(len(without)), (np.arange(len(without)), without)), shape=(len(without), n))
-        matrix = sparse.csr_array(sparse.vstack([matrix, stay]))
-        owner = np.concatenate([owner, without])
-        reward, actions, *chances = (
-            np.concatenate([column, np.zeros(len(without), column.dtype)])
-            for column in (reward, actions, *ends.values())
-        )
-        ends = dict(zip(ends, chances, strict=True))
-    order = np.argsort(owner, kind="stable")
-    return MDP.from_csr(
-        matrix[order],
-        reward[order],
-        np.searchsorted(owner[order], np.arange(n + 1)),
-        start=start,
-        actions=actions[order],
-        action_names=list(names),
-        ends={end: chance[order] for end, chance in ends.items()},
-        name=name,
     )
 
 

@@ -32,6 +32,8 @@ def model_to_arrays(mdp: MDP) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         arrays[f"label{number}"] = mask
     for number, chance in enumerate(mdp.ends.values()):
         arrays[f"end{number}"] = chance
+    if mdp.observations is not None:
+        arrays["observations"] = mdp.observations
     if mdp.layout is not None:
         arrays["cells"] = mdp.layout.cells
         arrays["blocked"] = mdp.layout.blocked
@@ -92,6 +94,7 @@ def model_from_arrays(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray
         labels={label: part[f"label{number}"] for number, label in enumerate(header["labels"])},
         ends={end: part[f"end{number}"] for number, end in enumerate(header.get("ends", ()))},
         layout=None if "cells" not in part else _grid(header, part),
+        observations=part.get("observations"),
         name=header["name"],
         source=None if header.get("source") is None else str(header["source"]),
     )

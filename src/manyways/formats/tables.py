@@ -5,8 +5,8 @@ An `.npz` file holds one of these sets of arrays, told apart by their names:
 - `P` (A, S, S) and `R` (S,), (S, A) or (A, S, S): pymdptoolbox;
 - `s_indices` (N,), `a_indices` (N,), `Q` (N, S), `R` (N,): QuantEcon's state-action pairs;
 - `probability`, `next_state`, `row_begin` (the CSR parts of the (N, S) transitions), `reward` (N,), `first_choice`
-  (S + 1,): ours, which `write_npz` writes. `action_names`, `actions`, `state_names`, `label:NAME` (S,) and `end:NAME`
-  (N,) may be there.
+  (S + 1,): ours, which `write_npz` writes. `action_names`, `actions`, `state_names`, `observations` (S,),
+  `label:NAME` (S,) and `end:NAME` (N,) may be there.
 
 `start` (S,) may be there in each; without it the first state is the start.
 """
@@ -101,8 +101,9 @@ def read_npz(path: Path) -> MDP:
         with path.open("rb") as file, Npz(file, str(path)) as npz:
             arrays = npz.read(_wanted(npz))
         details: dict[str, Any] = {"name": path.stem}
-        if "start" in arrays:
-            details["start"] = arrays["start"]
+        for name in ("start", "observations"):
+            if name in arrays:
+                details[name] = arrays[name]
         for name in ("action_names", "state_names"):
             if name in arrays:
                 details[name] = texts(arrays[name])
@@ -129,6 +130,8 @@ def write_npz(mdp: MDP, path: Path) -> None:
     arrays = plain_arrays(mdp) | {key: np.array(these, dtype=np.str_) for key, these in names.items() if these}
     arrays |= {LABEL + name: mask for name, mask in mdp.labels.items()}
     arrays |= {END + name: chance for name, chance in mdp.ends.items()}
+    if mdp.observations is not None:
+        arrays["observations"] = mdp.observations
     try:
         with path.open("wb") as file:
             np.savez_compressed(file, **arrays)  # pyright: ignore[reportArgumentType]
@@ -171,7 +174,8 @@ def _wanted(npz: Npz) -> list[str]:
             )
     labels = [name for name in held if name.startswith(LABEL)]
     ends = [name for name in held if name.startswith(END) and layout is OURS]
-    expected |= dict.fromkeys(("start", "state_names", *labels), (n_states,)) | dict.fromkeys(ends, (n_choices,))
+    expected |= dict.fromkeys(("start", "state_names", "observations", *labels), (n_states,))
+    expected |= dict.fromkeys(ends, (n_choices,))
     for name, wanted in expected.items():
         if shape.get(name, wanted) != wanted:
             raise SourceError(
@@ -180,7 +184,7 @@ def _wanted(npz: Npz) -> list[str]:
             )
     if math.prod(shape.get("action_names", ())) > most_actions(n_choices):
         raise SourceError(f"{npz.name}: there are more 'action_names' than {n_choices:,} choices can make use of")
-    for name in ("next_state", "row_begin", "first_choice", "actions", "s_indices", "a_indices"):
+    for name in ("next_state", "row_begin", "first_choice", "actions", "s_indices", "a_indices", "observations"):
         if name in held and held[name].dtype.kind not in "iu":
             raise SourceError(f"{npz.name}: {name!r} must be a row of whole numbers, found {held[name].dtype}")
     for name in ("probability", "reward", "start", "P", "Q", "R", *ends):
@@ -189,7 +193,7 @@ def _wanted(npz: Npz) -> list[str]:
     for name in labels:
         if held[name].dtype != np.bool_:
             raise SourceError(f"{npz.name}: {name[:60]!r} must be an array of true and false, found {held[name].dtype}")
-    optional = [name for name in ("start", "state_names", "action_names", "actions") if name in held]
+    optional = [name for name in ("start", "state_names", "action_names", "actions", "observations") if name in held]
     return [*layout, *optional, *labels, *ends]
 
 

@@ -39,7 +39,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Progress:
-    """What a run reports while it works; a `total` of 0 says that nobody knows how much there is to do."""
+    """What a run reports while it works; the objective is NaN before there are plans."""
 
     done: int
     total: int

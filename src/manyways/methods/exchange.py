@@ -133,7 +133,7 @@ class _Search:
             self._candidate, self._column, worth, taken, *self._arrays, self.polytope.criterion.discount,
             self._row_of, self._from_row, self._from_row[0].sum(), self.polytope.mdp.reward, objective.groups,
             compared, xlogy(compared, compared), 1 / k, 2 * objective.tradeoff / (k * (k - 1)), value, rise,
-            np.argsort(-self._from_row[0]), np.empty(len(taken)), np.empty(len(taken)), np.zeros(compared.shape[1]),
+            np.argsort(-self._from_row[0], kind="stable"), np.empty(len(taken)), np.empty(len(taken)), np.zeros(compared.shape[1]),
         )  # fmt: skip
         self.choice[self._state] = taken
         return kept, value, worth

@@ -107,7 +107,7 @@ def measures(plans: PlanSet) -> list[Measure]:
     if has_goal(plans.mdp):
         rows += _goal(plans)
         rows += [_touching(plans, *pair) for pair in names.items() if _on_the_way(plans.mdp, pair[0]).any()]
-    elif (episodes := survey(plans).episodes) is not None:
+    if (episodes := survey(plans).episodes) is not None:
         rows += _ends(episodes)
     rows += [_time(plans, *pair) for pair in names.items()]
     return [row for row in rows if any(value is not None for value in row.values)]
@@ -154,7 +154,7 @@ def survey(plans: PlanSet) -> Survey:
 
 def _episodes(plans: PlanSet) -> Episodes | None:
     """From the occupancies alone: in the long run, episodes end as often as choices are taken that may end them."""
-    if not plans.mdp.ends or plans.criterion.discount < 1:
+    if not plans.mdp.ends or has_goal(plans.mdp) or plans.criterion.discount < 1:
         return None
     rates = {end: plans.occupancies @ chance for end, chance in plans.mdp.ends.items()}
     total = sum(rates.values(), np.zeros(plans.k))
@@ -290,11 +290,12 @@ def _goal(plans: PlanSet) -> list[Measure]:
 
 def _ends(episodes: Episodes) -> list[Measure]:
     rows = []
-    for end, shares in episodes.shares.items():
+    for end, shown in distinct(episodes.shares, plain).items():
+        shares = episodes.shares[end]
         if all(share in (1.0, None) for share in shares):
             continue
         better = 1 if end == "goal" else -1 if "goal" in episodes.shares else 0
-        name = "reaches goal" if end == "goal" else f"ends in {plain(end)}"
+        name = "reaches goal" if end == "goal" else f"ends in {shown}"
         rows.append(Measure(name, shares, "share", better, f"Share of all episodes that end in {quoted(end)}."))
     if set(episodes.shares) == {"goal"}:
         meaning = "Mean number of steps from the start to the goal."

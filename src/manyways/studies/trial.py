@@ -19,9 +19,9 @@ from threadpoolctl import ThreadpoolController
 from manyways.errors import EmptyDomain
 from manyways.formats import read
 from manyways.mdp import MDP
-from manyways.methods import FrankWolfe, Method, ProjectedGradient, Status, VertexAscent, Watch
+from manyways.methods import FrankWolfe, Method, ProjectedGradient, VertexAscent, Watch
 from manyways.objective import Objective
-from manyways.planning import plan
+from manyways.planning import plan_whole
 from manyways.polytope import Polytope
 from manyways.studies.routes import routes
 from manyways.theory import diameter_bound, frank_wolfe_bound, lipschitz_constant, projected_gradient_bound
@@ -66,16 +66,15 @@ def perform(trial: Trial, model: MDP | None = None) -> Row:
 @cache
 def _prepared() -> ThreadpoolController:
     """Load what is compiled once per process, so that no trial's time includes it, and find the thread pools."""
-    plan("four-rooms:0", 2, 8.0)
+    plan_whole("four-rooms:0", 2, 8.0)
     return ThreadpoolController()
 
 
 def plan_row(settings: Mapping[str, Any], model: MDP | None) -> Row:
     """Plan once, with `source`, `k`, `tradeoff`, `seed` and `method`."""
     mdp = read(settings["source"]) if model is None else model
-    plans = plan(mdp, settings["k"], settings["tradeoff"], seed=settings["seed"], method=METHODS[settings["method"]])
-    if plans.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt  # half a trial is none: it is to be run again
+    how = METHODS[settings["method"]]
+    plans = plan_whole(mdp, settings["k"], settings["tradeoff"], seed=settings["seed"], method=how)
     found = routes(mdp, plans.policies)
     return {
         "reward": float(plans.rewards.mean()),
