@@ -284,7 +284,7 @@ def test_folder(tmp_path):
 @pytest.mark.parametrize("name", ["map.txt", "world.json"])
 def test_binary_file(write, name):
     path = write(bytes(range(256)), name)
-    assert refusal(path) == f"{path} is not a text file; expected a text map or a JSON world file"
+    assert refusal(path) == f"{path} is not a model: it is no text; expected a text map or a JSON world file"
 
 
 def test_file_too_large(write, monkeypatch):

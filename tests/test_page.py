@@ -169,7 +169,7 @@ def test_the_price_of_diversity_with_a_sweep(tmp_path, rooms):
     text = rooms.report(tmp_path / "plans.html", sweep=found).read_text()
     assert text.count('class="curve-point"') == 3
     assert "k = 3, tradeoff 4" in text
-    assert "The curve shows other worths of diversity" in text
+    assert "at other worths of diversity, which stand beside its dots" in text
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])

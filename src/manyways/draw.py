@@ -82,8 +82,10 @@ def world_map(panel: Axes, mdp: MDP, by_state: Floats) -> None:
         raise SettingError(f"{mdp.name} has no layout to draw")
     time = layout.image(by_state)
     # The square root lets a path that is walked once a round show beside a cell stayed in.
-    picture = BLUES(PowerNorm(0.5, vmin=0.0, vmax=max(time.max(), 1e-12))(time))[..., :3]
-    picture[layout.blocked] = to_rgb(WALL)
+    level = np.asarray(PowerNorm(0.5, vmin=0.0, vmax=max(time.max(), 1e-12))(time))
+    picture = BLUES(level)[..., :3]
+    wall, crossed = np.array(to_rgb(WALL)), 0.5 * level[layout.blocked][:, None]
+    picture[layout.blocked] = (1 - crossed) * wall + crossed * np.array(BLUES(1.0)[:3])
     for label, colour in (("start", START), ("goal", GOAL)):
         cells = layout.cells[mdp.labels[label]] if label in mdp.labels else np.empty(0, np.int64)
         cells = np.append(cells, layout.goals) if label == "goal" else cells

@@ -46,6 +46,9 @@ class BehaviourName(StrEnum):
     LABELS = "labels"
 
 
+FAR = 0.2
+"""A plan that gives up more than this share of the optimal reward is hardly near-optimal."""
+
 Picture = Annotated[Path | None, typer.Option(help="Write the plans' occupancy maps here (.png, .svg, .pdf).")]
 Report = Annotated[Path | None, typer.Option(help="Write the page on which to compare the plans here (.html).")]
 PlanFile = Annotated[Path, typer.Argument(metavar="PLANS", help="A file that 'manyways plan --out' wrote.")]
@@ -223,9 +226,23 @@ def _answer(plans: PlanSet, written: dict[str, Path | None], as_json: bool) -> N
         screen.print(f"plans {i + 1} and {j + 1} are nearly the same")
     if plans.certificate is not None and not plans.certificate.ok:
         screen.print(f"not verified: {plans.certificate}", style="bold red")
+    if advice := _advice(plans):
+        screen.print(advice, soft_wrap=True)
     for what, path in written.items():
         if path:
             screen.print(f"{what} written to {path}", soft_wrap=True)
+
+
+def _advice(plans: PlanSet) -> str | None:
+    """What to do where the plans are farther from the optimum than people may like."""
+    best, worst = plans.optimal_reward, int(plans.rewards.argmin())
+    if plans.k == 1 or best <= 0 or plans.rewards[worst] >= (1 - FAR) * best:
+        return None
+    lost = 100 * (1 - plans.rewards[worst] / best)
+    return (
+        f"plan {worst + 1} gives up {lost:.0f} % of the optimal reward; "
+        f"a smaller --tradeoff (now {plans.tradeoff:.4g}) keeps plans nearer to it"
+    )
 
 
 def _summary(plans: PlanSet) -> dict[str, Any]:

@@ -116,7 +116,9 @@ class _Found:
                 earned += chance * reward
         if abs(total - 1) > SUMS_TO_ONE:
             where = f"action {_short(action)} in state {_short(self.states[at])}"
-            raise ModelError(f"the probabilities of {where} sum to {total:.10g}, expected 1")
+            raise ModelError(
+                f"the probabilities of {where} sum to {total:.10g}, expected 1; outcomes are (probability, next state, reward)"
+            )
         self._begins.append(len(self._targets))
         self.owner.append(at)
         self.actions.append(self.action_number.setdefault(action, len(self.action_number)))

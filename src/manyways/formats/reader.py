@@ -84,7 +84,8 @@ def _read_map(path: Path, **settings: Any) -> MDP:
     except OSError as error:
         raise SourceError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise SourceError(f"{path} is not a text file; expected a text map or a JSON world file") from None
+        hint = "it holds plans, whose commands are show, export and serve" if path.suffix == ".mw" else "it is no text"
+        raise SourceError(f"{path} is not a model: {hint}; expected a text map or a JSON world file") from None
     reader = world_from_json if path.suffix == ".json" or text.lstrip().startswith("{") else world_from_text
     return reader(text, path.stem, **settings)
 

@@ -259,9 +259,12 @@ def _goal_by_occupancy(plans: PlanSet, run: Run, at_goal: float) -> tuple[float 
 
 
 def _reward(plans: PlanSet) -> Measure:
-    meaning = "Mean reward per step in the long run."
-    if plans.criterion.discount < 1:
-        meaning = f"Mean reward per step, in which later steps count less (discount {plans.criterion.discount:g})."
+    meaning, discount = "Mean reward per step in the long run.", plans.criterion.discount
+    if discount < 1:
+        less = f"later steps count less (discount {discount:g})"
+        meaning = f"Mean reward per step, in which {less}: the discounted sum times {1 - discount:.3g}."
+    elif len(plans.mdp.ends) > 1:
+        meaning = "Mean reward per step, one episode after the other: an episode that fails soon costs little."
     return Measure("reward", tuple(map(float, plans.rewards)), "reward", 1, meaning)
 
 

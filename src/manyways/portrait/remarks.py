@@ -222,12 +222,12 @@ def _length(scene: Scene, plan: int) -> Iterator[Remark]:
         return
     least, most, two = min(known), max(known), len(known) == scene.plans.k == 2
     said = f"{counted(own, 'step')} to the goal on average"
+    alone = sum(quantity(value) == quantity(own) for value in known) == 1
     if len(known) == 1 or quantity(least) == quantity(most):
         alike = len(known) == scene.plans.k > 1
         also = f", as {scene.others} {'does' if two else 'do'}" if alike else ""
         yield Remark("length", ON_THE_CARD if alike else 1.0, f"Takes {said}{also}.")
     elif quantity(own) == quantity(least):
-        alone = sum(quantity(value) == quantity(own) for value in known) == 1
         lead = "The shorter of the two" if two else "The shortest" if alone else "Among the shortest"
         yield Remark("length", 3.0, f"{lead}: {said}.")
     else:
@@ -235,7 +235,7 @@ def _length(scene: Scene, plan: int) -> Iterator[Remark]:
         more = f"{number(ratio)} times as long as {than}" if np.isfinite(ratio) else f"longer than {than}"
         more = f"{percent(ratio - 1)} longer than {than}" if ratio < 2 else more
         last = own == most and ratio > 1 + VISIBLE
-        lead = f"The longest, {more}" if last and not two else raised(more)
+        lead = f"{'The' if alone else 'Among the'} longest, {more}" if last and not two else raised(more)
         text = f"{lead} ({counted(own, 'step')} on average against {quantity(least)})."
         weight = 2.0 if last else 1.0 + min(ratio - 1, 0.9) if ratio >= 1 + LONGER else ON_THE_CARD
         yield Remark("length", weight, text)

@@ -16,6 +16,8 @@ WIDTH, HEIGHT = 560.0, 320.0
 LEFT, RIGHT, TOP, BOTTOM = 40.0, 20.0, 18.0, 48.0
 LETTER = 7.0
 """About how wide a digit is; the numbers along the left side need room."""
+APART = 30.0
+"""Labels along a curve have at least this room."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,10 @@ def price_chart(plans: PlanSet, sweep: Sweep | None) -> dict[str, Any]:
             {
                 "k": curve["k"],
                 "line": " ".join(f"{across.at(x)},{up.at(y)}" for _, x, y in curve["points"]),
-                "points": [put(x, y) | {"text": f"k = {curve['k']}, tradeoff {t:g}"} for t, x, y in curve["points"]],
+                "points": _labelled(
+                    [put(x, y) | {"text": f"k = {curve['k']}, tradeoff {t:g}"} for t, x, y in curve["points"]],
+                    [f"{t:g}" for t, *_ in curve["points"]],
+                ),
             }
             for curve in curves
         ],
@@ -91,6 +96,17 @@ def price_chart(plans: PlanSet, sweep: Sweep | None) -> dict[str, Any]:
 def _curve(sweep: Sweep, k: int) -> dict[str, Any]:
     columns = (column.tolist() for column in sweep.curve(k))
     return {"k": k, "points": list(zip(*columns, strict=True))}
+
+
+def _labelled(points: list[dict[str, Any]], labels: list[str]) -> list[dict[str, Any]]:
+    """The points of a curve, with a label on each that is far enough from those that have one."""
+    told: list[dict[str, Any]] = []
+    for point, label in zip(points, labels, strict=True):
+        room = all(abs(point["x"] - other["x"]) > APART or abs(point["y"] - other["y"]) > APART / 2 for other in told)
+        point["label"] = label if room else ""
+        if room:
+            told.append(point)
+    return points
 
 
 def _round_step(step: float) -> float:

@@ -25,6 +25,8 @@ LARGEST_SIDE = 256
 BARS, COMPARED = 5, 40
 LEAST_MORE = 0.002
 """A share of time by which a plan must exceed the mean of the others to be told."""
+NOT_SHOWN = 0.0005
+"""A share of time that would be told as 0.0 %."""
 NOTHING = 1e-9
 """Rewards below this, relative to the model's largest, are rounding."""
 LIKE = 0.005
@@ -32,7 +34,7 @@ LIKE = 0.005
 RUNS, ROUNDS = 3, 2
 STEPS_IN_ALL, LONGEST_RUN, SHORTEST_RUN, USUAL_RUN = 40_000, 2_000, 40, 200
 """Of the sampled runs that a page carries."""
-ON_CARDS = ("steps to goal", "reaches goal")
+ON_CARDS = ("steps to goal", "reaches goal", "chance of reaching goal")
 """The measures, beside reward and what is lost, that stand on the card of each plan."""
 NUMBERED_CELLS = 30
 """Up to so many plans, the distances are a table with numbers; beyond, a picture that tells them when pointed at."""
@@ -43,7 +45,8 @@ def view(plans: PlanSet) -> dict[str, Any]:
     found, words = measures(plans), portraits(plans)
     by_state = state_occupancy(plans.mdp, plans.occupancies)
     return {
-        "model": plans.mdp.name.partition("?")[0],  # the settings stand in the facts
+        "model": plans.mdp.name.partition("?")[0],
+        "with": plans.mdp.name.partition("?")[2].replace("&", ", "),
         "k": plans.k,
         "promise": _promise(plans),
         "settings": {"k": plans.k, "tradeoff": f"{plans.tradeoff:.6g}", "seed": plans.seed},
@@ -110,9 +113,9 @@ def _bars(plans: PlanSet, i: int, by_state: Floats) -> list[dict[str, Any]]:
     """What a plan does more than the others, the states that it visits most, and the labels; by share of time."""
     mdp = plans.mdp
     top = np.argsort(-by_state, kind="stable")[:BARS]
-    rows = [(mdp.state_name(int(s)), float(by_state[s]), "Most visited states") for s in top if by_state[s] > 0]
+    rows = [(mdp.state_name(int(s)), float(by_state[s]), "Most visited states") for s in top if by_state[s] > NOT_SHOWN]
     marked = [(name, float(by_state[mask].sum()), "Labels") for name, mask in mdp.labels.items() if mask.any()]
-    marked = sorted((row for row in marked if 0 < row[1] < 1), key=lambda row: -row[1])[:BARS]
+    marked = sorted((row for row in marked if NOT_SHOWN < row[1] < 1), key=lambda row: -row[1])[:BARS]
     own: list[tuple[str, float, str]] = []
     if plans.k > 1:
         more = plans.occupancies[i] - np.delete(plans.occupancies, i, axis=0).mean(axis=0)
@@ -328,7 +331,7 @@ def _map_marks(mdp: MDP) -> dict[str, Any]:
     if mdp.layout is None:
         return {"wall": "", "start": False, "goal": False}
     entered = mdp.layout.blocked.ravel()[mdp.layout.cells].any()
-    wall = mdp.layout.blocked_means or ("wall (can be bumped into)" if entered else "no way through")
+    wall = mdp.layout.blocked_means or ("wall (can be crossed, at a cost)" if entered else "no way through")
     return {
         "wall": wall if mdp.layout.blocked.any() else "",
         "start": bool(mdp.start.any()),

@@ -51,10 +51,10 @@ function picture(colourOf) {
 
 function timePicture(plan) {
   const time = unpack(plan);
-  // A cell that is visited at all must be seen: the ramp starts a little above nothing.
+  // A cell that is visited at all must be seen: the ramp starts a little above nothing. And so must a wall that is crossed.
   return picture((cell) => {
-    const level = time[cell] / 255;
-    return level > 0.012 ? blend(ground(cell), colours.time, 0.12 + 0.88 * level) : ground(cell);
+    const level = time[cell] / 255, most = 1 - (0.5 * walls[cell]) / 255;
+    return level > 0.012 ? blend(ground(cell), colours.time, most * (0.12 + 0.88 * level)) : ground(cell);
   });
 }
 
