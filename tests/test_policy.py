@@ -147,3 +147,18 @@ def test_a_simulation_that_makes_no_sense():
         mw.simulate(plans, 2)
     with pytest.raises(mw.SettingError, match="steps must be a whole number from 100 on"):
         mw.simulate(plans, 1, steps=3)
+
+
+@pytest.mark.parametrize(
+    ("ending", "text", "message"),
+    [
+        (".csv", "state,action,probability\nr0c0,right,0\nr0c0,right,1\n", "is told twice"),
+        (".scheduler", "model state: choice(s)\n0: 0\n0: 1\n", "line 3: state 0 is told twice"),
+        (".scheduler", "model state: choice(s)\n0_0: 0\n", "expected a whole number, found '0_0'"),
+    ],
+)
+def test_a_policy_that_says_things_twice_or_strangely(ending, text, message, tmp_path):
+    mdp = mw.grid_world([[False, False]], (0, 0), (0, 1))
+    (tmp_path / f"policy{ending}").write_text(text)
+    with pytest.raises(mw.SourceError, match=message):
+        mw.load_policy(tmp_path / f"policy{ending}", mdp)

@@ -92,7 +92,7 @@ class MDP:
         if self.state_names is not None:
             put(self, "state_names", tuple(map(str, self.state_names)))
         named = {"action": self.action_names, "state": self.state_names or (), "label": self.labels, "end": self.ends}
-        check_text(**named, model=[self.name])
+        check_text(**named, model=[self.name, self.source or ""])
         self._check_shape()
         put(self, "actions", frozen(self.actions, np.int32))
         put(self, "reward", frozen(self.reward, np.float64))

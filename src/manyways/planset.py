@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manyways.arrays import Floats
+from manyways.arrays import Floats, check_text
 from manyways.behaviour import Behaviour, Labels, StateActions, States
 from manyways.errors import ModelError, PlanFileError, SettingError, check_number, check_whole
 from manyways.formats.archive import pack, unpack, write_whole
 from manyways.formats.model_arrays import model_from_arrays, model_to_arrays
 from manyways.mdp import MDP
 from manyways.methods import FrankWolfe, Method, ProjectedGradient, Status, Trace, VertexAscent
+from manyways.occupancy import check_policy
 from manyways.policy import Policy
 from manyways.polytope import Average, Criterion, Discounted
 
@@ -246,7 +247,7 @@ def _rebuild(path: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarr
             raise ModelError("it holds no plans")
         return PlanSet(
             mdp=mdp,
-            policies=_fitting(arrays, "policies", k, mdp.n_choices),
+            policies=np.stack([check_policy(mdp, row) for row in _fitting(arrays, "policies", k, mdp.n_choices)]),
             occupancies=_fitting(arrays, "occupancies", k, mdp.n_choices),
             rewards=_fitting(arrays, "rewards", k),
             distances=_fitting(arrays, "distances", k, k),
@@ -313,4 +314,5 @@ def _finite(check: dict[str, Any]) -> dict[str, Any]:
 
 def _check(check: Mapping[str, Any]) -> Check:
     error = np.inf if check["error"] is None else check_number("error", check["error"])
+    check_text(check=[check["name"]])
     return Check(str(check["name"]), error, check_number("tolerance", check["tolerance"]))

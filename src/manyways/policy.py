@@ -157,6 +157,8 @@ def load_policy(path: str | PathLike[str], mdp: MDP) -> Policy:
         content = path.read_bytes()
     except OSError as error:
         raise SourceError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError:  # a NUL in the path
+        raise SourceError(f"cannot read {str(path)!r}: there can be no such file") from None
     try:
         return Policy(mdp, READERS[path.suffix](content, mdp))
     except ManywaysError as error:
@@ -201,14 +203,18 @@ def _from_rows(rows: list[tuple[str, str, float]], mdp: MDP) -> Floats:
     _check_names(mdp)
     states = {mdp.state_name(s): s for s in range(mdp.n_states)}
     choice = {(int(mdp.choice_state[x]), mdp.action_name(x)): x for x in range(mdp.n_choices)}
-    probabilities = np.zeros(mdp.n_choices)
+    probabilities, told = np.zeros(mdp.n_choices), set[int]()
     for state, action, chance in rows:
         if state not in states:
             raise SettingError(f"there is no state {str(state)[:60]!r} in {mdp.name}")
         if (states[state], action) not in choice:
             raise SettingError(f"state {state!r} of {mdp.name} offers no action {str(action)[:60]!r}")
         what = f"the probability of action {action[:60]!r} in state {state[:60]!r}"
-        probabilities[choice[states[state], action]] = check_number(what, chance)
+        x = choice[states[state], action]
+        if x in told:
+            raise SettingError(f"{what} is told twice")
+        told.add(x)
+        probabilities[x] = check_number(what, chance)
     return probabilities
 
 
@@ -267,17 +273,26 @@ def _ranked(mdp: MDP, choice: int, first: int) -> str:
     return f"{choice - first} {{{name}}}"
 
 
+def _digits(text: str) -> int:
+    """A whole number as everybody writes one; Python would take 1_000 as well."""
+    if not text.strip().isdecimal():
+        raise ValueError(f"expected a whole number, found {text.strip()[:40]!r}")
+    return int(text)
+
+
 def _from_scheduler(content: bytes, mdp: MDP) -> Floats:
     probabilities = np.zeros(mdp.n_choices)
     for number, line in enumerate(content.decode().rstrip("\r\n").split("\n")[1:], start=2):
         state, _, said = re.sub(r"\{[^}]*\}", "", line).partition(":")
-        s = int(state)
+        s = _digits(state)
         if not 0 <= s < mdp.n_states:
             raise SettingError(f"line {number}: there is no state {s} in {mdp.name}")
+        if probabilities[mdp.first_choice[s] : mdp.first_choice[s + 1]].any():
+            raise SettingError(f"line {number}: state {s} is told twice")
         count = int(mdp.first_choice[s + 1] - mdp.first_choice[s])
         for part in said.split(" + "):
             chance, _, rank = part.rpartition(":")
-            x = int(rank)
+            x = _digits(rank)
             if not 0 <= x < count:
                 raise SettingError(f"line {number}: state {s} has choices 0 to {count - 1}, found {x}")
             probabilities[mdp.first_choice[s] + x] = float(chance or 1)

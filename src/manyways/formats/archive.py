@@ -20,20 +20,21 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from manyways.errors import OutputError, PlanFileError
-from manyways.formats.npz import DAMAGED, reason
+from manyways.formats.npz import DAMAGED, inflation, reason
 
 HEADER = "header.json"
-LARGEST_ARRAY = 16 * 2**30
 
 
 def check_writable(path: Path) -> None:
     """Find out before the work whether its result can be written to `path`."""
-    if path.is_dir():
-        raise OutputError(f"cannot write {path}: it is a folder")
-    folder = path.parent
-    if not folder.is_dir():
-        raise OutputError(f"cannot write {path}: there is no folder {folder}")
+    if "\0" in str(path):
+        raise OutputError(f"cannot write {str(path)!r}: there can be no such file")
     try:
+        if path.is_dir():
+            raise OutputError(f"cannot write {path}: it is a folder")
+        folder = path.parent
+        if not folder.is_dir():
+            raise OutputError(f"cannot write {path}: there is no folder {folder}")
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
@@ -73,12 +74,16 @@ def pack(schema: str, version: int, header: Mapping[str, Any], arrays: Mapping[s
 
 def unpack(file: Path | BinaryIO, name: str, schema: str, version: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read what `pack` made, or say in one sentence why that is not possible; `name` is what errors call it."""
-    if isinstance(file, Path) and not file.exists():
-        raise PlanFileError(f"there is no file {name}")
-    if isinstance(file, Path) and file.is_dir():
-        raise PlanFileError(f"{name} is a folder, expected a {schema} file")
     try:
+        if isinstance(file, Path) and not file.exists():
+            raise PlanFileError(f"there is no file {name}")
+        if isinstance(file, Path) and not file.is_file():
+            what = "a folder" if file.is_dir() else "no regular file"
+            raise PlanFileError(f"{name} is {what}, expected a {schema} file")
+        size = file.stat().st_size if isinstance(file, Path) else file.seek(0, 2)
         with zipfile.ZipFile(file) as archive:
+            if inflated := inflation(archive.infolist(), size):
+                raise PlanFileError(f"{name} {inflated}")
             if HEADER not in archive.namelist():
                 raise PlanFileError(f"{name} is not a {schema} file: it has no header")
             header = json.loads(archive.read(HEADER))
@@ -90,17 +95,17 @@ def unpack(file: Path | BinaryIO, name: str, schema: str, version: int) -> tuple
                     "use the manyways that wrote it, or plan again"
                 )
             arrays = {
-                entry.filename.removesuffix(".npy"): _array(archive, entry, name)
+                entry.filename.removesuffix(".npy"): _array(archive, entry)
                 for entry in archive.infolist()
                 if entry.filename != HEADER
             }
             return header, arrays
+    except PlanFileError:
+        raise
     except zipfile.BadZipFile:
         raise PlanFileError(f"{name} is not a {schema} file, or is truncated") from None
     except OSError as error:
         raise PlanFileError(f"cannot read {name}: {error.strerror or error}") from None
-    except PlanFileError:
-        raise
     except DAMAGED as error:
         raise PlanFileError(f"{name} is damaged: {reason(error)}") from None
 
@@ -111,11 +116,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
     return entry
 
 
-def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> np.ndarray:
-    if entry.file_size > LARGEST_ARRAY:
-        raise PlanFileError(
-            f"{name}: {entry.filename} claims {entry.file_size:,} bytes; more than {LARGEST_ARRAY:,} are refused"
-        )
+def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
     with archive.open(entry) as member, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what Python thinks of a header's escapes
         return np.lib.format.read_array(member, allow_pickle=False)

@@ -15,7 +15,7 @@ import numpy as np
 
 from manyways.errors import SettingError, SourceError, check_number
 from manyways.mdp import MDP
-from manyways.worlds.grid import grid_world
+from manyways.worlds.grid import LARGEST_WORLD, grid_world
 
 CHARACTERS = "#.SG"
 REWARDS = {"wall": "wall_reward", "goal": "goal_reward", "step": "step_reward"}
@@ -55,6 +55,9 @@ def world_from_rows(rows: Sequence[Any], name: str, **settings: Any) -> MDP:
     """A map as a list of equally long strings."""
     if not rows or not all(isinstance(row, str) and row for row in rows):
         raise SourceError(f"{name}: the map is empty or has an empty row")
+    cells = sum(map(len, rows))
+    if cells > LARGEST_WORLD:
+        raise SourceError(f"{name}: the map has {cells:,} cells; more than {LARGEST_WORLD:,} are refused")
     for number, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]):
             raise SourceError(

@@ -22,14 +22,12 @@ import numpy as np
 from manyways.arrays import Bools
 from manyways.errors import SettingError, SourceError
 from manyways.mdp import MDP
-from manyways.worlds.grid import grid_world
+from manyways.worlds.grid import LARGEST_WORLD, grid_world
 
 FREE, BLOCKED = ".GS", "@OTW"
 LONGEST_HEADER = 16
 LARGEST_FILE = 256 * 2**20
 LARGEST_GRID = 64_000_000
-LARGEST_WORLD = 4_000_000
-"""Free cells; in eight directions each takes some four kilobytes while the model is made."""
 OPEN_GRID: dict[str, Any] = {"directions": 8, "enterable_walls": False}
 """How one moves on maps of foreign formats, unless told otherwise."""
 

@@ -144,7 +144,13 @@ def parse_yaml(text: str, name: str) -> MapFile:
     except ImportError:
         raise SettingError("reading a robot's map needs PyYAML: pip install 'manyways[maps]'") from None
     try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+            raise SourceError(
+                f"{name} refers to parts of itself, which no map needs and which can make a little very much"
+            )
         said = yaml.safe_load(text)
+    except SourceError:
+        raise
     except yaml.YAMLError as error:
         raise SourceError(f"{name} is not a YAML file: {' '.join(str(error).split())[:300]}") from None
     except Exception as error:  # PyYAML lets out what Python says of dates, numbers and nesting beyond its limits

@@ -39,6 +39,17 @@ DAMAGED = (
 """What numpy and zipfile raise on damaged files."""
 
 
+def inflation(entries: Iterable[zipfile.ZipInfo], size: int) -> str | None:
+    """What is wrong with the sizes that a zip file of `size` bytes claims for some of its entries, before any is
+    unpacked; None if nothing is."""
+    claimed = sum(entry.file_size for entry in entries)
+    if claimed > LARGEST:
+        return f"claims {claimed:,} bytes; more than {LARGEST:,} are refused"
+    if claimed > LARGEST_PACKED and claimed > MOST_PACKED * size:
+        return f"claims {claimed:,} bytes in a file of {size:,}, so nearly all are alike"
+    return None
+
+
 @dataclass(frozen=True)
 class Member:
     """An array in a file, not yet read."""
@@ -73,14 +84,9 @@ class Npz:
     def read(self, names: Iterable[str]) -> dict[str, np.ndarray]:
         """The arrays of those names, if they are of a size that their file may have."""
         wanted = {name: self.members[name].entry for name in names}
-        claimed = sum(entry.file_size for entry in wanted.values())
-        if claimed > LARGEST:
-            raise SourceError(f"{self.name} claims {claimed:,} bytes of arrays; more than {LARGEST:,} are refused")
-        if claimed > LARGEST_PACKED and claimed > MOST_PACKED * self.size:
-            raise SourceError(
-                f"{self.name} claims {claimed:,} bytes of arrays in a file of {self.size:,}, so nearly all are alike; "
-                "save it with np.savez, which does not compress, or as a sparse model"
-            )
+        if inflated := inflation(wanted.values(), self.size):
+            hint = "save it with np.savez, which does not compress, or as a sparse model"
+            raise SourceError(f"{self.name} {inflated}; {hint}")
         return {name: self._array(entry) for name, entry in wanted.items()}
 
     def _member(self, key: str, entry: zipfile.ZipInfo) -> Member:

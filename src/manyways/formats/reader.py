@@ -172,6 +172,8 @@ def _read_named(text: str, absorbing: bool) -> MDP:
 def _read_file(path: Path, query: str, source: str) -> MDP:
     if path.is_dir():
         raise SourceError(f"{path} is a folder, expected a model file")
+    if not path.is_file():
+        raise SourceError(f"{path} is a device or a pipe, expected a model file")
     if path.suffix in (".pkl", ".pickle"):
         raise SourceError(f"{path} is a pickle, which could run anything on reading; write the model as .npz instead")
     kind = FORMATS.get(path.suffix, MAPS)

@@ -20,6 +20,7 @@ from scipy import sparse
 
 from manyways.arrays import Bools, Floats, Ints, Sparse
 from manyways.errors import SettingError, SourceError
+from manyways.formats.text_tables import read_bytes
 from manyways.mdp import MDP
 
 PRISM, JANI, DRN = (".prism", ".nm", ".pm"), (".jani",), (".drn",)
@@ -48,6 +49,7 @@ def read_storm(path: Path, constants: str = "", reward: str | None = None) -> MD
         raise SettingError(f"{path}: a DRN file has no constants to set, found {constants!r}; leave --const out")
     if not path.is_file():
         raise SourceError(f"cannot read {path}: there is no such file")
+    read_bytes(path)  # refuses what is no text, of which stormpy only complains
     stormpy = _stormpy()
     with _quiet(stormpy), _errors_about(path):
         model, hidden = _build_drn(stormpy, path) if suffix in DRN else _build(stormpy, path, constants)

@@ -23,6 +23,9 @@ from manyways.errors import ModelError, SettingError, check_number
 from manyways.layout import Grid
 from manyways.mdp import MDP
 
+LARGEST_WORLD = 4_000_000
+"""Cells that readers take; in eight directions each takes some four kilobytes while the model is made."""
+
 MOVES: dict[str, tuple[int, int]] = {
     "down": (1, 0),
     "left": (0, -1),

@@ -15,7 +15,7 @@ import numpy as np
 from manyways.arrays import Bools
 from manyways.errors import SettingError, check_whole
 from manyways.mdp import MDP
-from manyways.worlds.grid import grid_world
+from manyways.worlds.grid import LARGEST_WORLD, grid_world
 
 
 def four_rooms(
@@ -75,6 +75,8 @@ def tiled_rooms(
     still would beat the long way there.
     """
     check_whole("size", size, 9)
+    if size**2 > LARGEST_WORLD:
+        raise SettingError(f"{size:,} x {size:,} cells are too many; at most {LARGEST_WORLD:,} are taken")
     return room_world(
         size,
         max(2, round((size - 1) / 9)),

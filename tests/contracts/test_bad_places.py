@@ -1,0 +1,87 @@
+"""Paths that are no files, and files that claim too much: refused in a sentence, before any time or memory is taken."""
+
+import os
+import zipfile
+
+import pytest
+
+import manyways as mw
+from manyways.formats.writer import write_model
+
+ENDINGS = [".txt", ".json", ".drn", ".tra", ".npz", ".prism", ".jani", ".rddl", ".map", ".yaml"]
+LONG, NUL = "a" * 300, "a\0b"
+
+
+@pytest.fixture(scope="module")
+def plans() -> mw.PlanSet:
+    return mw.plan(mw.grid_world([[False, False]], (0, 0), (0, 1)), 1)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_pipe_is_not_waited_for(ending, tmp_path):
+    os.mkfifo(tmp_path / f"model{ending}")
+    with pytest.raises(mw.SourceError, match="is a device or a pipe"):
+        mw.read(tmp_path / f"model{ending}")
+
+
+def test_nor_is_a_device_read_to_its_end():
+    with pytest.raises(mw.SourceError, match="is a device or a pipe"):
+        mw.read("/dev/zero")
+    with pytest.raises(mw.PlanFileError, match="is no regular file"):
+        mw.load("/dev/zero")
+
+
+@pytest.mark.parametrize("name", [LONG, NUL])
+def test_names_that_no_file_can_have(name, plans, tmp_path):
+    place = tmp_path / name
+    for act in (lambda: mw.read(place), lambda: mw.load(place), lambda: mw.load_policy(f"{place}.csv", plans.mdp)):
+        with pytest.raises((mw.SourceError, mw.PlanFileError)):
+            act()
+    for act in (
+        lambda: plans.save(place),
+        lambda: plans.report(f"{place}.html"),
+        lambda: plans.draw(f"{place}.png"),
+        lambda: plans.policy(0).save(f"{place}.csv"),
+        *(
+            lambda ending=ending: write_model(plans.mdp, tmp_path / f"{name}{ending}")
+            for ending in (".npz", ".drn", ".tra")
+        ),
+    ):
+        with pytest.raises(mw.OutputError, match="cannot write"):
+            act()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_small_file_of_plans_that_claims_to_be_huge(plans, tmp_path):
+    path = plans.save(tmp_path / "plans.mw")
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive, archive.open("more.npy", "w") as member:
+        for _ in range(300):
+            member.write(bytes(2**20))
+    with pytest.raises(mw.PlanFileError, match=r"claims 3\d\d,\d\d\d,\d\d\d bytes in a file of"):
+        mw.load(path)
+
+
+@pytest.mark.parametrize("source", ["rooms-2001:0", "rooms-99999:0"])
+def test_worlds_that_would_fill_the_memory(source):
+    with pytest.raises(mw.SettingError, match="cells are too many; at most 4,000,000 are taken"):
+        mw.read(source)
+
+
+def test_maps_that_would_fill_the_memory(tmp_path):
+    (tmp_path / "map.txt").write_text(("." * 2001 + "\n") * 2000)
+    with pytest.raises(mw.SourceError, match="has 4,002,000 cells; more than 4,000,000 are refused"):
+        mw.read(tmp_path / "map.txt")
+
+
+def test_a_yaml_file_that_multiplies_itself(tmp_path):
+    pytest.importorskip("yaml")
+    levels = (f"a{i}: &a{i}\n  <<: [{','.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 9))
+    (tmp_path / "map.yaml").write_text("a0: &a0 {k: v}\n" + "".join(levels) + "image: x\n")
+    with pytest.raises(mw.SourceError, match="refers to parts of itself"):
+        mw.read(tmp_path / "map.yaml?start=0,0&goal=1,1")
+
+
+def test_a_model_for_storm_that_is_no_text(tmp_path):
+    (tmp_path / "model.prism").write_bytes(b"mdp\nmodule m\n x : [0..1] init 0;\n [] \xff true -> true;\nendmodule\n")
+    with pytest.raises(mw.SourceError, match="is not a text file: byte 37 is not UTF-8"):
+        mw.read(tmp_path / "model.prism")
