@@ -127,7 +127,7 @@ def test_files_that_hold_no_model(tmp_path):
         (
             "LARGEST",
             {"P": np.zeros((1, 1000, 1000)), "R": np.zeros(1000)},
-            "claims 8,008,256 bytes of arrays; more than",
+            "claims 8,008,256 bytes; more than",
         ),
         (
             "LARGEST_PACKED",

@@ -23,7 +23,7 @@ from manyways.mdp import MDP
 from manyways.occupancy import state_occupancy
 
 BLUES = LinearSegmentedColormap.from_list("occupancy", ["#ffffff", "#9ecae1", "#3182bd", "#08306b"])
-WALL, START, GOAL = "black", "#d62728", "#7b2cbf"
+WALL, START, GOAL, TIME = "black", "#d62728", "#7b2cbf", "#3182bd"
 BARS_SHOWN = 12
 SPECKS_FROM = 60
 """With more cells along a side than this, a start or goal of one cell is marked by a larger dot."""
@@ -53,7 +53,7 @@ def occupancy_maps(mdp: MDP, occupancies: Floats, titles: Sequence[str], heading
             Patch(color=WALL, label=mdp.layout.blocked_means or "wall"),
             Patch(color=START, label="start"),
             Patch(color=GOAL, label="goal"),
-            Patch(color="#3182bd", label="time spent"),
+            Patch(color=TIME, label="time spent"),
         ]
         legend = figure.legend(handles=marks, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
         for text in legend.get_texts():
@@ -84,8 +84,8 @@ def world_map(panel: Axes, mdp: MDP, by_state: Floats) -> None:
     # The square root lets a path that is walked once a round show beside a cell stayed in.
     level = np.asarray(PowerNorm(0.5, vmin=0.0, vmax=max(time.max(), 1e-12))(time))
     picture = BLUES(level)[..., :3]
-    wall, crossed = np.array(to_rgb(WALL)), 0.5 * level[layout.blocked][:, None]
-    picture[layout.blocked] = (1 - crossed) * wall + crossed * np.array(BLUES(1.0)[:3])
+    wall, crossed = np.array(to_rgb(WALL)), 0.6 * level[layout.blocked][:, None]
+    picture[layout.blocked] = (1 - crossed) * wall + crossed * np.array(to_rgb(TIME))
     for label, colour in (("start", START), ("goal", GOAL)):
         cells = layout.cells[mdp.labels[label]] if label in mdp.labels else np.empty(0, np.int64)
         cells = np.append(cells, layout.goals) if label == "goal" else cells
@@ -101,7 +101,7 @@ def world_map(panel: Axes, mdp: MDP, by_state: Floats) -> None:
 def _bars(panel: Axes, mdp: MDP, by_state: Floats) -> None:
     top = np.argsort(-by_state, kind="stable")[:BARS_SHOWN][::-1]
     top = top[by_state[top] > 0]
-    panel.barh(range(len(top)), by_state[top], color="#3182bd")
+    panel.barh(range(len(top)), by_state[top], color=TIME)
     panel.set_yticks(range(len(top)), [_shortened(mdp.state_name(int(s))) for s in top], parse_math=False)
     panel.set_xlabel("share of time")
     panel.tick_params(labelsize=8)

@@ -46,7 +46,8 @@ def inflation(entries: Iterable[zipfile.ZipInfo], size: int) -> str | None:
     if claimed > LARGEST:
         return f"claims {claimed:,} bytes; more than {LARGEST:,} are refused"
     if claimed > LARGEST_PACKED and claimed > MOST_PACKED * size:
-        return f"claims {claimed:,} bytes in a file of {size:,}, so nearly all are alike"
+        alike = f"claims {claimed:,} bytes in a file of {size:,}, so nearly all are alike"
+        return f"{alike}; save it without compression (np.savez), or as a sparse model"
     return None
 
 
@@ -85,8 +86,7 @@ class Npz:
         """The arrays of those names, if they are of a size that their file may have."""
         wanted = {name: self.members[name].entry for name in names}
         if inflated := inflation(wanted.values(), self.size):
-            hint = "save it with np.savez, which does not compress, or as a sparse model"
-            raise SourceError(f"{self.name} {inflated}; {hint}")
+            raise SourceError(f"{self.name} {inflated}")
         return {name: self._array(entry) for name, entry in wanted.items()}
 
     def _member(self, key: str, entry: zipfile.ZipInfo) -> Member:
