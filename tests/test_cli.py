@@ -347,6 +347,12 @@ def test_paths_are_printed_as_they_are(manyways):
     assert "plans written to plans[b].mw" in answer.words
 
 
+def test_plans_far_from_the_optimum_come_with_advice(manyways):
+    far = manyways("plan", "map.txt", "--k", "2", "--tradeoff", "1000").words
+    assert re.search(r"plan 2 gives up \d+ % of the optimal reward; a smaller --tradeoff \(now 1000\)", far)
+    assert "gives up" not in manyways("plan", "map.txt", "--k", "2", "--tradeoff", "0").words
+
+
 # ---- help -------------------------------------------------------------------------------------
 
 

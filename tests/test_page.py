@@ -15,6 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 
 import manyways as mw
 from browser import NASTY, QUOTED, faint_texts, nameless_controls, nasty_plans, needs_browser, opened, running_browser
+from manyways.formats.maps import world_from_rows
 from manyways.occupancy import state_occupancy
 
 
@@ -241,6 +242,26 @@ def test_it_opens_from_disk_and_asks_nobody(browser: Browser, rooms, report):
         cells = page.locator("table.heat td").all_inner_texts()[1:]
         wanted = [["·" if i == j else f"{x:.2f}" for j, x in enumerate(row)] for i, row in enumerate(rooms.distances)]
         assert cells == [text for row in wanted for text in row]
+
+
+def test_the_settings_of_the_model_stand_below_its_name(tmp_path):
+    pytest.importorskip("gymnasium")
+    page = mw.plan("gym:FrozenLake-v1?map_name=8x8", 2).report(tmp_path / "lake.html").read_text()
+    assert "With <bdi>map_name=8x8, terminal=restart</bdi>" in page
+    assert "an episode that fails soon costs little" in page
+
+
+@needs_browser
+def test_a_wall_that_is_crossed_is_still_a_wall(browser: Browser, tmp_path):
+    """The shortest way leads through one: it is darker there than on the floor behind."""
+    world = world_from_rows(["S#.G", "...."], "crossing", correct_transition=1.0, wall_reward=-1.0)
+    with opened(browser, mw.plan(world, 1).report(tmp_path / "plans.html").as_uri()) as page:
+        page.wait_for_timeout(200)
+        brightness = page.evaluate(
+            """() => { const c = document.querySelector('#plan-1 canvas'), pen = c.getContext('2d');
+            return [1, 2].map((i) => { const d = pen.getImageData((i + 0.5) * c.width / 4, c.height / 4, 1, 1).data; return d[0] + d[1] + d[2]; }); }"""
+        )
+        assert 0 < brightness[0] < brightness[1] - 20
 
 
 @needs_browser
