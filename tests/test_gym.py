@@ -1,5 +1,8 @@
 """Gymnasium environments: the tables as models, the rule at the end of an episode, plans run in the real thing."""
 
+import io
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -274,3 +277,28 @@ def test_gymnasium_that_is_not_there(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "gymnasium", None)
     with pytest.raises(mw.SettingError, match=r"pip install 'manyways\[gym\]'"):
         mw.read("gym:FrozenLake-v1")
+
+
+@pytest.mark.parametrize(
+    ("member", "array"),
+    [
+        ("model/end0.npy", np.array([1j] * 44)),
+        ("model/end0.npy", np.array(["a"] * 44)),
+        ("model/end1.npy", np.full(44, -1.0)),
+        ("model/observations.npy", np.zeros(11, int)),
+        ("model/observations.npy", np.arange(11) * 1.5),
+        ("model/goals.npy", np.array(3.0)),
+        ("model/goals.npy", np.zeros((2, 2), int)),
+        ("model/blocked.npy", np.full((4, 4), 1j)),
+        ("policies.npy", np.ones((1, 44))),
+    ],
+)
+def test_a_file_that_was_tampered_with_is_refused(member, array, tmp_path):
+    path, changed = mw.plan("gym:FrozenLake-v1", 1).save(tmp_path / "plans.mw"), tmp_path / "changed.mw"
+    content = io.BytesIO()
+    np.save(content, array)
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, content.getvalue() if name == member else old.read(name))
+    with pytest.raises(mw.PlanFileError, match="is damaged"):
+        mw.load(changed)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from manyways.arrays import Bools, Floats, Ints, check_text, frozen
+from manyways.arrays import Bools, Floats, Ints, check_text, frozen, integers
 from manyways.errors import ModelError
 
 LONGEST = 60
@@ -29,9 +29,11 @@ class Grid:
     blocked_means: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cells", frozen(self.cells, np.int64))
+        object.__setattr__(self, "cells", frozen(integers(self.cells, "cells"), np.int64))
+        object.__setattr__(self, "goals", frozen(integers(self.goals, "goals"), np.int64))
+        if np.asarray(self.blocked).dtype.kind not in "biu":
+            raise ModelError("a grid's blocked cells must be true or false")
         object.__setattr__(self, "blocked", frozen(self.blocked, np.bool_))
-        object.__setattr__(self, "goals", frozen(self.goals, np.int64))
         object.__setattr__(self, "blocked_means", str(self.blocked_means))
         check_text(cell=[self.blocked_means])
         if len(self.blocked_means) > LONGEST:

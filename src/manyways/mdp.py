@@ -89,6 +89,7 @@ class MDP:
         put(self, "first_choice", frozen(integers(self.first_choice, "first_choice"), np.int64))
         put(self, "actions", integers(self.actions, "actions"))
         put(self, "action_names", tuple(map(str, self.action_names)))
+        put(self, "name", str(self.name))
         if self.state_names is not None:
             put(self, "state_names", tuple(map(str, self.state_names)))
         named = {"action": self.action_names, "state": self.state_names or (), "label": self.labels, "end": self.ends}
