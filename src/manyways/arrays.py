@@ -18,6 +18,7 @@ Sparse = Any
 """A scipy.sparse array; scipy ships no types that would say so."""
 
 ROUNDING = 1e-6
+"""Probabilities that miss what they should sum to by less are taken as rounded (files print six digits)."""
 
 
 def frozen(array: ArrayLike, dtype: Any) -> NDArray[Any]:

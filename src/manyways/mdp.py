@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from manyways.arrays import (
+    ROUNDING,
     Bools,
     Floats,
     Ints,
@@ -43,9 +44,6 @@ from manyways.arrays import (
 )
 from manyways.errors import ModelError
 from manyways.layout import Grid
-
-ROW_SUM_TOLERANCE = 1e-6
-"""Rows that miss one by less are taken as rounded (files print six digits) and scaled to one."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -400,7 +398,7 @@ class MDP:
         matrix.eliminate_zeros()
         total = np.asarray(matrix.sum(axis=1)).ravel()
         off = np.abs(total - 1)
-        if (off > ROW_SUM_TOLERANCE).any():
+        if (off > ROUNDING).any():
             worst = int(np.argmax(off))
             raise ModelError(f"the probabilities of {self._where(worst)} sum to {total[worst]:.10g}, expected 1")
         # Only rows that really miss are scaled: scaling again would change bits, and the digest.
@@ -417,7 +415,7 @@ class MDP:
         bad = np.flatnonzero(~(np.isfinite(start) & (start >= 0)))
         if bad.size:
             raise ModelError(f"the start probability of state {self.state_name(int(bad[0]))!r} is {start[bad[0]]}")
-        if abs(start.sum() - 1) > ROW_SUM_TOLERANCE:
+        if abs(start.sum() - 1) > ROUNDING:
             raise ModelError(f"the start distribution sums to {start.sum():.10g}, expected 1")
         if abs(start.sum() - 1) > 1e-12:
             start /= start.sum()

@@ -76,11 +76,7 @@ def plan(
     _check_kind("behaviour", behaviour, "groups", "StateActions()")
     mdp = read(source, absorbing=criterion.discount < 1)
     _check_memory(mdp, int(k))
-    kept, avoided = (_policies(mdp, what, given) for what, given in (("keep", keep), ("avoid", avoid)))
-    if len(kept) >= k:
-        raise SettingError(f"{len(kept)} plans are kept, so k must be at least {len(kept) + 1}, found {k}")
-    if len(kept) + len(avoided) and not isinstance(method, VertexAscent):
-        raise SettingError(f"to keep or avoid plans, the method must be VertexAscent(), found {method!r}")
+    kept, avoided = _given(mdp, int(k), method, keep, avoid)
     objective = Objective(mdp, 1.0 if tradeoff is None else check_number("the tradeoff", tradeoff, 0), behaviour)
     behaviour.groups(mdp)  # refuses labels that the model does not have
 
@@ -196,6 +192,16 @@ def _check_memory(mdp: MDP, k: int) -> None:
             f"planning k={k} for {mdp.n_choices:,} choices needs about {needed / 2**30:.1f} GiB, "
             f"{free / 2**30:.1f} GiB are free; ask for fewer plans or a smaller model"
         )
+
+
+def _given(mdp: MDP, k: int, method: Method, keep: ArrayLike | None, avoid: ArrayLike | None) -> tuple[Floats, Floats]:
+    """The policies to keep and to avoid, if `k` plans and the `method` allow for them."""
+    kept, avoided = _policies(mdp, "keep", keep), _policies(mdp, "avoid", avoid)
+    if len(kept) >= k:
+        raise SettingError(f"{len(kept)} plans are kept, so k must be at least {len(kept) + 1}, found {k}")
+    if len(kept) + len(avoided) and not isinstance(method, VertexAscent):
+        raise SettingError(f"to keep or avoid plans, the method must be VertexAscent(), found {method!r}")
+    return kept, avoided
 
 
 def _policies(mdp: MDP, what: str, given: ArrayLike | None) -> Floats:
