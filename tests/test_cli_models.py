@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import manyways as mw
-from manyways.formats.tables import write_npz
+from manyways.formats.arrays import write_npz
 
 
 def manyways(*arguments: str) -> subprocess.CompletedProcess[str]:

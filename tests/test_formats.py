@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import manyways as mw
-from manyways.formats.maps import world_from_json, world_from_text
+from manyways.formats.text_maps import world_from_json, world_from_text
 
 SHARED_WORLDS = sorted((Path(__file__).parent / "worlds").glob("*.json"))
 MAP = "S.#.\n.#..\n...G\n"

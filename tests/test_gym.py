@@ -8,7 +8,7 @@ import pytest
 
 import manyways as mw
 from manyways.formats.gym import model_of, open_gym
-from manyways.portrait import measures
+from manyways.describe import measures
 
 gymnasium = pytest.importorskip("gymnasium")
 SOURCES = [

@@ -22,7 +22,7 @@ from fuzzing import damaged, read_or_refusal
 from manyways.errors import ManywaysError
 from manyways.formats.movingai import read_movingai, world_from_movingai
 from manyways.formats.nav2 import MapFile, parse_yaml, read_image, read_nav2
-from manyways.occupancy import state_occupancy
+from manyways.model.occupancy import state_occupancy
 
 Cell = tuple[int, int]
 Choices = dict[Cell, dict[str, dict[Cell, float]]]

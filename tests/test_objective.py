@@ -8,7 +8,7 @@ from scipy.spatial.distance import jensenshannon
 
 import manyways as mw
 from manyways import MDP, Average, Labels, Objective, SettingError, StateActions, States
-from manyways.diversity import (
+from manyways.objectives.divergence import (
     block_gradient,
     divergences,
     joint_gradient,

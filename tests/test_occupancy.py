@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyways import MDP, SettingError
-from manyways.occupancy import (
+from manyways.model.occupancy import (
     chain,
     check_policy,
     choices_towards,

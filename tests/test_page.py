@@ -15,8 +15,8 @@ from playwright.sync_api import Browser, Page, expect
 
 import manyways as mw
 from browser import NASTY, QUOTED, faint_texts, nameless_controls, nasty_plans, needs_browser, opened, running_browser
-from manyways.formats.maps import world_from_rows
-from manyways.occupancy import state_occupancy
+from manyways.formats.text_maps import world_from_rows
+from manyways.model.occupancy import state_occupancy
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +187,7 @@ def test_models_without_choice_layout_or_labels(tmp_path, k, criterion):
     [((1.0, 0.999, 0.998, 0.0), 1, 1), ((3.0, 3.0, 1.0), 2, 1), ((2.0, 2.0), 0, 0), ((1234567.1, 1234567.5), 1, 1)],
 )
 def test_only_the_best_is_called_the_best(rewards, best, worst):
-    from manyways.portrait import Measure
+    from manyways.describe import Measure
     from manyways.report.view import _column
 
     cells = _column(Measure("reward", rewards, "reward", 1, ""))

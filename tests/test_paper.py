@@ -8,7 +8,7 @@ import pytest
 
 import manyways as mw
 from manyways import FrankWolfe, Objective, Polytope, ProjectedGradient
-from manyways.formats.maps import world_from_rows
+from manyways.formats.text_maps import world_from_rows
 from manyways.methods import Watch
 
 WORLDS = sorted((Path(__file__).parent / "worlds").glob("four-rooms-*.json"))

@@ -8,7 +8,7 @@ import pytest
 
 import manyways as mw
 from manyways.methods import Halted, Watch
-from manyways.occupancy import policy_of
+from manyways.model.occupancy import policy_of
 from manyways.planning import plan_whole
 from manyways.polytope import PolicyIteration, Polytope, RenumberedSweeps, Sweeps
 

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 
 import manyways as mw
 from manyways.draw import occupancy_maps
-from manyways.formats.maps import world_from_text
+from manyways.formats.text_maps import world_from_text
 
 SMALL = world_from_text("S..#.\n..#..\n....G", "small")
 CRITERIA = [mw.Average(), mw.Discounted(0.9)]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import manyways as mw
 from fuzzing import read_or_refusal
-from manyways.policy import FORMATS, Policy, load_policy
+from manyways.plans.policy import FORMATS, Policy, load_policy
 from problems import random_mdp
 
 

@@ -12,7 +12,7 @@ from scipy.optimize import linprog, minimize
 
 import manyways as mw
 from manyways import MDP, Average, Discounted, EmptyDomain, Polytope, SettingError
-from manyways.occupancy import deterministic
+from manyways.model.occupancy import deterministic
 from manyways.polytope import Vertex
 from problems import KINDS, KNOWN, random_accessible_mdp, random_mdp, vertices
 

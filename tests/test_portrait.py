@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import manyways as mw
-from manyways.formats.maps import world_from_rows
-from manyways.layout import Grid
-from manyways.occupancy import chain, deterministic, state_occupancy
-from manyways.portrait import measures, measuring, portraits
-from manyways.portrait.hitting import chance_of_reaching, chance_of_visiting, round_to, run_of
-from manyways.portrait.measuring import survey
-from manyways.portrait.places import (
+from manyways.formats.text_maps import world_from_rows
+from manyways.model.layout import Grid
+from manyways.model.occupancy import chain, deterministic, state_occupancy
+from manyways.describe import measures, measuring, portraits
+from manyways.describe.first_visits import chance_of_reaching, chance_of_visiting, round_to, run_of
+from manyways.describe.measures import survey
+from manyways.describe.places import (
     Passage,
     Route,
     compass_direction,
@@ -28,7 +28,7 @@ from manyways.portrait.places import (
     sectors_of,
     shares_by_sector,
 )
-from manyways.portrait.wording import counted, distinct, joined, number, percent, plain, quantity, short
+from manyways.describe.wording import counted, distinct, joined, number, percent, plain, quantity, short
 from manyways.worlds.rooms import tiled_rooms
 from problems import gamblers_ruin, jsd, random_accessible_mdp, random_mdp, random_policy, single
 
@@ -247,7 +247,7 @@ def test_measures_against_simulation():
 def test_large_models_get_the_same_steps_from_the_occupancy(monkeypatch):
     plans = mw.plan("nine-rooms:7", 2, 8.0)
     exact = [value(plans, "steps to goal", plan) for plan in range(2)]
-    monkeypatch.setattr("manyways.portrait.measuring.FACTORISED", 0)
+    monkeypatch.setattr("manyways.describe.measures.FACTORISED", 0)
     again = replace(plans)
     assert [value(again, "steps to goal", plan) for plan in range(2)] == pytest.approx(exact)
     assert not any(name.startswith("chance of") for name in names(again))
@@ -588,7 +588,7 @@ def test_one_room_is_said_only_of_what_stays_there():
 
 
 def test_rooms_of_large_models_are_those_of_the_likeliest_way(monkeypatch):
-    monkeypatch.setattr("manyways.portrait.measuring.VISITED", 0)
+    monkeypatch.setattr("manyways.describe.measures.VISITED", 0)
     mdp = rooms_world()
     east, south = portraits(plan_set(mdp, [along(mdp, EAST), along(mdp, SOUTH)]))
     assert east.sentences[1] == "The only plan whose likeliest way goes through the north-east room."

@@ -6,7 +6,7 @@ from scipy import sparse
 
 import manyways as mw
 from manyways import MDP, NotWeaklyAccessible
-from manyways.structure import end_components, levels_towards, reachable_from_start, recurrent_core
+from manyways.model.graph import end_components, levels_towards, reachable_from_start, recurrent_core
 from problems import (
     KINDS,
     KNOWN,

@@ -16,14 +16,14 @@ import pytest
 
 import manyways as mw
 from manyways.errors import OutputError, SettingError
-from manyways.formats.maps import world_from_rows
+from manyways.formats.text_maps import world_from_rows
 from manyways.studies import claims
 from manyways.studies.engine import run_trials
 from manyways.studies.experiments import STUDIES, Settings
 from manyways.studies.results import Results
 from manyways.studies.routes import routes
 from manyways.studies.store import FILE, Store
-from manyways.studies.sweeping import _knee
+from manyways.studies.sweeps import _knee
 from manyways.studies.trial import TIMING, Trial, perform
 
 COMMAND = [sys.executable, "-m", "manyways"]

@@ -7,7 +7,7 @@ import pytest
 
 import manyways as mw
 from manyways import MDP, Average, Discounted, Polytope
-from manyways.occupancy import deterministic
+from manyways.model.occupancy import deterministic
 from manyways.polytope import PolicyIteration, RenumberedSweeps, Sweeps, Vertex
 from problems import KINDS, KNOWN, random_accessible_mdp, random_mdp
 from test_polytope import best_by_linear_program, slow_climb

@@ -12,7 +12,7 @@ from scipy import sparse
 
 import manyways as mw
 from fuzzing import read_or_refusal
-from manyways.formats.tables import read_npz, write_npz
+from manyways.formats.arrays import read_npz, write_npz
 from manyways.formats.writer import write_model
 from problems import random_mdp
 
@@ -145,21 +145,21 @@ def test_files_that_hold_no_model(tmp_path):
     ],
 )
 def test_a_zip_bomb_is_refused_before_it_is_opened(limit, arrays, message, tmp_path, monkeypatch):
-    monkeypatch.setattr(f"manyways.formats.npz.{limit}", 10**6)
-    monkeypatch.setattr("manyways.formats.npz.Npz._array", lambda *_: pytest.fail("an array was unpacked"))
+    monkeypatch.setattr(f"manyways.files.zipped_arrays.{limit}", 10**6)
+    monkeypatch.setattr("manyways.files.zipped_arrays.Npz._array", lambda *_: pytest.fail("an array was unpacked"))
     np.savez_compressed(tmp_path / "bomb.npz", **arrays)
     with pytest.raises(mw.SourceError, match=message):
         mw.read(tmp_path / "bomb.npz")
 
 
 def test_what_is_no_part_of_a_model_is_not_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr("manyways.formats.npz.LARGEST", 10**6)
+    monkeypatch.setattr("manyways.files.zipped_arrays.LARGEST", 10**6)
     np.savez_compressed(tmp_path / "more.npz", P=P, R=R, notes=np.zeros(10**6))
     assert mw.read(tmp_path / "more.npz").digest == mw.from_mdptoolbox(P, R).digest
 
 
 def test_a_large_model_that_is_the_same_everywhere_is_no_bomb(tmp_path, monkeypatch):
-    monkeypatch.setattr("manyways.formats.npz.LARGEST_PACKED", 10**6)  # so that only the ratio speaks for it
+    monkeypatch.setattr("manyways.files.zipped_arrays.LARGEST_PACKED", 10**6)  # so that only the ratio speaks for it
     n = 10**6
     whole = mw.MDP.from_csr(
         sparse.csr_array((np.ones(n), np.zeros(n, np.int32), np.arange(n + 1)), shape=(n, n // 2)),

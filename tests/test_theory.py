@@ -5,7 +5,7 @@ import pytest
 
 from manyways import MDP, EmptyDomain, FrankWolfe, Objective, Polytope, ProjectedGradient, SettingError
 from manyways.methods import Watch
-from manyways.theory import diameter_bound, frank_wolfe_bound, lipschitz_constant, projected_gradient_bound
+from manyways.methods.theory import diameter_bound, frank_wolfe_bound, lipschitz_constant, projected_gradient_bound
 from problems import random_accessible_mdp
 
 TRADEOFF = 4.0

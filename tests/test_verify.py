@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import manyways as mw
-from manyways.formats.maps import world_from_text
-from manyways.planset import Check
+from manyways.formats.text_maps import world_from_text
+from manyways.plans.planset import Check
 
 TEXT = "S..#.\n..#..\n....G"
 SMALL = world_from_text(TEXT, "small")

@@ -24,10 +24,10 @@ from manyways import (
     VertexAscent,
     kernels,
 )
-from manyways.formats.maps import world_from_rows
+from manyways.formats.text_maps import world_from_rows
 from manyways.methods import Ascent, Halted, Watch
 from manyways.methods.exchange import exchange_actions
-from manyways.occupancy import deterministic, long_run_occupancy
+from manyways.model.occupancy import deterministic, long_run_occupancy
 from problems import KINDS, KNOWN, brute_force_optimum, choices_of, random_accessible_mdp, random_mdp, vertices
 
 WORLDS = sorted((Path(__file__).parent / "worlds").glob("*.json"))

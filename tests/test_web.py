@@ -28,16 +28,16 @@ import uvicorn
 
 import manyways as mw
 from manyways import cli
-from manyways.cli.serving import file_name
+from manyways.cli.serve import file_name
 from manyways.errors import OutputError, SettingError
-from manyways.planset import from_bytes
-from manyways.policy import FORMATS
+from manyways.plans.planset import from_bytes
+from manyways.plans.policy import FORMATS
 from manyways.web import guard, serving
 from manyways.web import store as storing
 from manyways.web.app import make_app
 from manyways.web.events import Refused, checked_text
 from manyways.web.planner import Found, Request
-from manyways.web.serving import listen, serve
+from manyways.web.server import listen, serve
 from manyways.web.store import Choices, choices_path
 from manyways.web.worker import Worker
 
@@ -533,7 +533,7 @@ def test_a_page_is_made_once_and_few_are_remembered(plans_path, keys, made, monk
         rendered.append(live.number)
         return f"{live.number}, {live.chosen}"
 
-    monkeypatch.setattr("manyways.web.desk.render", render)
+    monkeypatch.setattr("manyways.web.session.render", render)
     with served(plans_path) as client, closing(Choices(choices_path(plans_path))) as other:
         for _ in range(4):
             other.add_set("", made.to_bytes(), keys)
@@ -1028,8 +1028,8 @@ def command(tmp_path, monkeypatch, capsys):
     """Runs `manyways serve` in this process up to where it would listen: where that would be, or what was said."""
     asked: list[Any] = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("manyways.web.serving.listen", lambda host, port: nullcontext((host, port)))
-    monkeypatch.setattr("manyways.web.serving.serve", lambda *given: asked.append(given))
+    monkeypatch.setattr("manyways.web.server.listen", lambda host, port: nullcontext((host, port)))
+    monkeypatch.setattr("manyways.web.server.serve", lambda *given: asked.append(given))
 
     def run(*arguments: str) -> tuple[list[Any], str, str]:
         asked.clear()

@@ -6,14 +6,14 @@
     plans.objective, plans.rewards, plans.distances
     plans.draw("plans.png")
 
-Names are loaded when they are first used, so that `import manyways` costs next to nothing.
+Names are loaded when they are first used, so that `import manyways` takes almost no time.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from manyways.behaviour import Labels, StateActions, States
+    from manyways.behaviours import Behaviour, Grouping, Labels, Mixing, StateActions, States
     from manyways.errors import (
         EmptyDomain,
         ManywaysError,
@@ -25,27 +25,26 @@ if TYPE_CHECKING:
         SolverError,
         SourceError,
     )
-    from manyways.formats import read
-    from manyways.formats.exploring import explore
-    from manyways.formats.tables import from_mdptoolbox, from_quantecon
-    from manyways.layout import Grid
-    from manyways.mdp import MDP
-    from manyways.methods import FrankWolfe, Progress, ProjectedGradient, Status, VertexAscent
-    from manyways.objective import Objective
+    from manyways.extensions import register
+    from manyways.formats import Format, read
+    from manyways.formats.arrays import from_mdptoolbox, from_quantecon
+    from manyways.formats.exploration import explore
+    from manyways.methods import Ascent, FrankWolfe, Method, Progress, ProjectedGradient, Status, VertexAscent
+    from manyways.model.graph import end_components, reachable_from_start
+    from manyways.model.layout import Grid
+    from manyways.model.mdp import MDP
+    from manyways.objectives import MeanDivergence, Objective, SetObjective
     from manyways.planning import plan
-    from manyways.planset import Certificate, PlanSet, load
-    from manyways.policy import Policy, load_policy
-    from manyways.polytope import Average, Discounted, Polytope
-    from manyways.simulation import simulate
-    from manyways.structure import end_components, reachable_from_start
+    from manyways.plans import Certificate, Plan, PlanSet, Policy, load, load_policy, verify
+    from manyways.plans.simulation import simulate
+    from manyways.polytope import Average, Criterion, Discounted, Polytope
     from manyways.studies.experiments import paper
     from manyways.studies.results import Results
-    from manyways.studies.sweeping import Sweep, sweep
-    from manyways.verification import verify
+    from manyways.studies.sweeps import Sweep, sweep
     from manyways.worlds import four_rooms, grid_world, nine_rooms, room_world, tiled_rooms
 
 _HOME = {
-    "behaviour": ("Labels", "StateActions", "States"),
+    "behaviours": ("Behaviour", "Grouping", "Labels", "Mixing", "StateActions", "States"),
     "errors": (
         "EmptyDomain",
         "ManywaysError",
@@ -57,41 +56,49 @@ _HOME = {
         "SolverError",
         "SourceError",
     ),
-    "formats": ("read",),
-    "formats.exploring": ("explore",),
-    "formats.tables": ("from_mdptoolbox", "from_quantecon"),
-    "layout": ("Grid",),
-    "mdp": ("MDP",),
-    "methods": ("FrankWolfe", "Progress", "ProjectedGradient", "Status", "VertexAscent"),
-    "objective": ("Objective",),
+    "extensions": ("register",),
+    "formats": ("Format", "read"),
+    "formats.arrays": ("from_mdptoolbox", "from_quantecon"),
+    "formats.exploration": ("explore",),
+    "methods": ("Ascent", "FrankWolfe", "Method", "Progress", "ProjectedGradient", "Status", "VertexAscent"),
+    "model.graph": ("end_components", "reachable_from_start"),
+    "model.layout": ("Grid",),
+    "model.mdp": ("MDP",),
+    "objectives": ("MeanDivergence", "Objective", "SetObjective"),
     "planning": ("plan",),
-    "planset": ("Certificate", "PlanSet", "load"),
-    "policy": ("Policy", "load_policy"),
-    "polytope": ("Average", "Discounted", "Polytope"),
-    "structure": ("end_components", "reachable_from_start"),
-    "simulation": ("simulate",),
+    "plans": ("Certificate", "Plan", "PlanSet", "Policy", "load", "load_policy", "verify"),
+    "plans.simulation": ("simulate",),
+    "polytope": ("Average", "Criterion", "Discounted", "Polytope"),
     "studies.experiments": ("paper",),
     "studies.results": ("Results",),
-    "studies.sweeping": ("Sweep", "sweep"),
-    "verification": ("verify",),
+    "studies.sweeps": ("Sweep", "sweep"),
     "worlds": ("four_rooms", "grid_world", "nine_rooms", "room_world", "tiled_rooms"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "MDP",
+    "Ascent",
     "Average",
+    "Behaviour",
     "Certificate",
+    "Criterion",
     "Discounted",
     "EmptyDomain",
+    "Format",
     "FrankWolfe",
     "Grid",
+    "Grouping",
     "Labels",
     "ManywaysError",
+    "MeanDivergence",
+    "Method",
+    "Mixing",
     "ModelError",
     "NotWeaklyAccessible",
     "Objective",
     "OutputError",
+    "Plan",
     "PlanFileError",
     "PlanSet",
     "Policy",
@@ -99,6 +106,7 @@ __all__ = [
     "Progress",
     "ProjectedGradient",
     "Results",
+    "SetObjective",
     "SettingError",
     "SolverError",
     "SourceError",
@@ -120,6 +128,7 @@ __all__ = [
     "plan",
     "reachable_from_start",
     "read",
+    "register",
     "room_world",
     "simulate",
     "sweep",
@@ -130,7 +139,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import version  # a third of the import's time, for a rare question
+        from importlib.metadata import version  # slow to import and rarely needed
 
         return version("manyways")
     if name in _MODULE_OF:

@@ -23,14 +23,15 @@ import numpy as np
 from scipy import ndimage, sparse
 from scipy.optimize import linprog
 
-from manyways.arrays import Bools, Floats
+from manyways.behaviours import StateActions
 from manyways.formats.drn import write_drn
-from manyways.formats.text_tables import REWARD
+from manyways.formats.explicit_text import REWARD
 from manyways.formats.writer import write_model
-from manyways.mdp import MDP
-from manyways.objective import Objective
-from manyways.planning import plan_whole
+from manyways.model.mdp import MDP
+from manyways.objectives import MeanDivergence
+from manyways.planning import plan_or_interrupt
 from manyways.polytope import Discounted, Polytope
+from manyways.types import Bools, Floats
 from manyways.worlds import four_rooms, nine_rooms, tiled_rooms
 
 Row = dict[str, Any]
@@ -74,7 +75,7 @@ def cold_lp(mdp: MDP, c: Floats) -> Floats:
 
 def literal_frank_wolfe(mdp: MDP, k: int, tradeoff: float, seed: int) -> float:
     """Algorithm 2 with a cold linear program per plan and iteration; returns the objective reached."""
-    polytope, objective = Polytope(mdp), Objective(mdp, tradeoff)
+    polytope, objective = Polytope(mdp), MeanDivergence(tradeoff).on(mdp, StateActions().on(mdp))
     x = np.stack([polytope.sample(np.random.default_rng([seed, i])) for i in range(k)])
     for _ in range(31):
         gradient = objective.gradient(x)
@@ -94,9 +95,9 @@ def against_the_paper(_: list[int]) -> list[Row]:
     for make, k in ((four_rooms, 2), (nine_rooms, 6)):
         for seed in range(3):
             mdp = make(seed)
-            plan_whole(mdp, k, 8.0)
+            plan_or_interrupt(mdp, k, 8.0)
             lp, ours = fastest(
-                lambda mdp=mdp: cold_lp(mdp, mdp.reward), lambda mdp=mdp, k=k: plan_whole(mdp, k, 8.0), rounds=15
+                lambda mdp=mdp: cold_lp(mdp, mdp.reward), lambda mdp=mdp, k=k: plan_or_interrupt(mdp, k, 8.0), rounds=15
             )
             began = time.perf_counter()
             reached = literal_frank_wolfe(mdp, k, 8.0, 0)
@@ -107,7 +108,7 @@ def against_the_paper(_: list[int]) -> list[Row]:
                     "k": k,
                     "plan / cold LP": ours / lp,
                     "Algorithm 2, cold LPs / plan": literal / ours,
-                    "objective, plan": plan_whole(mdp, k, 8.0).objective,
+                    "objective, plan": plan_or_interrupt(mdp, k, 8.0).objective,
                     "objective, Algorithm 2": reached,
                 }
             )
@@ -168,9 +169,9 @@ def growth(sizes: list[int]) -> list[Row]:
 def number_of_plans(_: list[int]) -> list[Row]:
     """(d) The cost of k."""
     mdp = nine_rooms(0)
-    plan_whole(mdp, 2, 8.0)
+    plan_or_interrupt(mdp, 2, 8.0)
     counts = (2, 4, 8, 16)
-    times = fastest(*(lambda k=k: plan_whole(mdp, k, 8.0) for k in counts))
+    times = fastest(*(lambda k=k: plan_or_interrupt(mdp, k, 8.0) for k in counts))
     return [{"k": k, "time / time of k=2": seconds / times[0]} for k, seconds in zip(counts, times, strict=True)]
 
 

@@ -16,11 +16,11 @@ from matplotlib.colors import LinearSegmentedColormap, PowerNorm, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from manyways.arrays import Floats
 from manyways.errors import OutputError, SettingError
-from manyways.formats.archive import check_writable, write_whole
-from manyways.mdp import MDP
-from manyways.occupancy import state_occupancy
+from manyways.files import check_writable, write_bytes
+from manyways.model.mdp import MDP
+from manyways.model.occupancy import state_occupancy
+from manyways.types import Floats
 
 BLUES = LinearSegmentedColormap.from_list("occupancy", ["#ffffff", "#9ecae1", "#3182bd", "#08306b"])
 WALL, START, GOAL, TIME = "black", "#d62728", "#7b2cbf", "#3182bd"
@@ -72,7 +72,7 @@ def save_picture(figure: Figure, path: Path) -> None:
     check_picture_path(path)
     content = io.BytesIO()
     figure.savefig(content, dpi=130, format=path.suffix[1:].lower())
-    write_whole(path, content.getvalue())
+    write_bytes(path, content.getvalue())
 
 
 def world_map(panel: Axes, mdp: MDP, by_state: Floats) -> None:

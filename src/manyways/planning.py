@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from os import PathLike
@@ -14,17 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from manyways.arrays import Floats
-from manyways.behaviour import Behaviour, StateActions
-from manyways.errors import SettingError, check_number, check_whole
+from manyways.behaviours import BEHAVIOURS, Behaviour, StateActions
+from manyways.errors import SettingError, check_integer
 from manyways.formats import read
-from manyways.mdp import MDP
-from manyways.methods import Ascent, Halted, Method, Progress, Status, Trace, VertexAscent, Watch
-from manyways.objective import Objective
-from manyways.occupancy import check_policy, deterministic
-from manyways.planset import PlanSet
-from manyways.polytope import Average, Criterion, Polytope, Vertex
-from manyways.verification import Findings, compare, examine
+from manyways.methods import METHODS, Ascent, Halted, Method, Progress, Status, Trace, VertexAscent, Watch
+from manyways.model.mdp import MDP
+from manyways.model.occupancy import check_policy, deterministic
+from manyways.objectives import OBJECTIVES, MeanDivergence, Objective, SetObjective
+from manyways.plans import Certificate, PlanSet
+from manyways.plans.verification import Findings, examine
+from manyways.polytope import CRITERIA, Average, Criterion, Polytope, Vertex
+from manyways.types import Floats
 
 
 def plan(
@@ -33,6 +32,7 @@ def plan(
     tradeoff: float | None = None,
     *,
     seed: int = 0,
+    objective: Objective | None = None,
     method: Method | None = None,
     criterion: Criterion | None = None,
     behaviour: Behaviour | None = None,
@@ -46,77 +46,76 @@ def plan(
     Args:
         source: a model, or anything that `read` takes.
         k: how many plans. With k = 1 this is plain optimal planning.
-        tradeoff: how much a nat of mean pairwise divergence is worth in reward per step. By default
-            as much as the optimal reward itself (its absolute value; 1 if that is zero).
+        tradeoff: how much a nat of mean pairwise divergence is worth in reward per step. By default as much as the
+            optimal reward itself (its absolute value; 1 if that is zero).
         seed: every random draw comes from it; the same seed gives the same plans.
+        objective: what to maximise instead of the paper's objective with `tradeoff`.
         method: how to search; `VertexAscent()` by default.
         criterion: `Average()` by default, or `Discounted(0.99)`.
         behaviour: what counts as different; `StateActions()` by default.
-        time_limit_s: search for so many seconds at most, and take the best so far. The first optimal policy and
-            the verification at the end come on top.
-        progress: called now and then with a `Progress`.
-        keep: (m, N) policies that are to be among the k, such as some of an earlier set's.
-        avoid: (m, N) policies that the new plans are to differ from as well, such as those they replace.
+        time_limit_s: end the search after this many seconds with the best plans so far. Finding the first optimal
+            policy and the verification at the end are not limited by it.
+        progress: called now and then with a `Progress`. An exception that it raises ends the call.
+        keep: (m, N) policies that must be among the k, such as some of an earlier set.
+        avoid: (m, N) policies from which the new plans must differ as well, such as those that they replace.
 
-    Ctrl-C ends the search with the best so far, and the verification with an unknown gap; twice at once, it is a
-    KeyboardInterrupt as ever. What `progress` raises comes out of here.
+    Ctrl-C ends the search with the best plans so far. Pressed during verification, it leaves the gap unknown. Pressed
+    twice in a row, it raises KeyboardInterrupt.
 
     Example:
         >>> plans = plan("nine-rooms:7", k=6, tradeoff=8.0)
         >>> plans.objective, plans.diversity
         >>> plan("nine-rooms:7", k=6, tradeoff=8.0, keep=plans.policies[:2], avoid=plans.policies[2:])
     """
-    check_whole("k", k, 1)
-    check_whole("seed", seed, 0)
-    method = VertexAscent() if method is None else method
-    criterion = Average() if criterion is None else criterion
-    behaviour = StateActions() if behaviour is None else behaviour
-    _check_kind("method", method, "run", "VertexAscent()")
-    _check_kind("criterion", criterion, "discount", "Average()")
-    _check_kind("behaviour", behaviour, "groups", "StateActions()")
+    k, seed = check_integer("k", k, 1), check_integer("seed", seed, 0)
+    if objective is not None and tradeoff is not None:
+        raise SettingError("give either a tradeoff or an objective, not both: the tradeoff is that of MeanDivergence")
+    aim = MeanDivergence(tradeoff) if objective is None else OBJECTIVES.check(objective)
+    method = VertexAscent() if method is None else METHODS.check(method)
+    criterion = Average() if criterion is None else CRITERIA.check(criterion)
+    behaviour = StateActions() if behaviour is None else BEHAVIOURS.check(behaviour)
     mdp = read(source, absorbing=criterion.discount < 1)
-    _check_memory(mdp, int(k))
-    kept, avoided = _given(mdp, int(k), method, keep, avoid)
-    objective = Objective(mdp, 1.0 if tradeoff is None else check_number("the tradeoff", tradeoff, 0), behaviour)
-    behaviour.groups(mdp)  # refuses labels that the model does not have
+    _check_memory(mdp, k)
+    kept, avoided = _given(mdp, k, method, keep, avoid)
+    compared = behaviour.on(mdp)
 
     watch = Watch(time_limit_s, progress)
     watch.tell(0, 1, float("nan"), "finding the optimum")
     polytope = Polytope(mdp, criterion)
-    optimum = polytope.optimum  # before there is one, nothing could be handed out
-    if tradeoff is None:
-        objective = replace(objective, tradeoff=abs(optimum.value) or 1.0)
-    with watch.minding_interrupts():
-        ascent, realised = _search(method, polytope, objective, int(k), int(seed), watch, kept, avoided)
+    optimum = polytope.optimum  # without it there is nothing to return, so it is not limited in time
+    aim = aim.settled(optimum.value)
+    worth = aim.on(mdp, compared)
+    with watch.catching_interrupts():
+        ascent, realised = _search(method, polytope, worth, k, seed, watch, kept, avoided)
         best_first = np.argsort([-x @ mdp.reward for _, x in realised], kind="stable")
         policies, occupancies = (np.stack([realised[i][part] for i in best_first]) for part in (0, 1))
-        found = _examine(polytope, objective, policies, occupancies, watch, ascent)
-    plans = PlanSet(
+        found = _examine(polytope, worth, policies, occupancies, watch, ascent)
+    return PlanSet(
         mdp=mdp,
         policies=policies,
         occupancies=occupancies,
         rewards=found.rewards,
         distances=found.distances,
         objective=found.objective,
-        optimal_reward=optimum.value,
+        optimal_reward=found.optimum,
         gap=found.gap,
         status=Status.INTERRUPTED if watch.interrupted.is_set() else ascent.status,
         trace=ascent.trace,
-        tradeoff=objective.tradeoff,
+        maximised=aim,
         criterion=criterion,
         behaviour=behaviour,
         method=method,
-        seed=int(seed),
+        seed=seed,
         seconds=watch.elapsed(),
         versions=library_versions(),
+        certificate=Certificate(found.checks),
         kept=tuple(int(i) for i in np.flatnonzero(best_first < len(kept))),
         avoided=avoided,
     )
-    return plans.with_certificate(compare(plans, found))
 
 
-def plan_whole(*arguments: Any, **settings: Any) -> PlanSet:
-    """`plan`, for those who have no use for half a search: to them, Ctrl-C is an exception."""
+def plan_or_interrupt(*arguments: Any, **settings: Any) -> PlanSet:
+    """`plan` for callers that need the whole result: Ctrl-C raises KeyboardInterrupt."""
     plans = plan(*arguments, **settings)
     if plans.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
@@ -126,28 +125,25 @@ def plan_whole(*arguments: Any, **settings: Any) -> PlanSet:
 def _search(
     method: Method,
     polytope: Polytope,
-    objective: Objective,
+    objective: SetObjective,
     k: int,
     seed: int,
     watch: Watch,
     kept: Floats,
     avoided: Floats,
 ) -> tuple[Ascent, list[tuple[Floats, Floats]]]:
-    """What the method says, and k (policy, occupancy) pairs, those kept first.
+    """Run the method; returns its result, and k (policy, occupancy) pairs with the kept ones first.
 
     Kept and avoided plans are members of the set that is searched and do not move; the avoided ones are left out of
-    the answer.
+    the result.
     """
     mdp = polytope.mdp
     given = [(policy, polytope.criterion.occupancy(mdp, policy)) for policy in (*kept, *avoided)]
     with polytope.pausing(watch.check):
         try:
-            if isinstance(method, VertexAscent):
-                fixed = [Vertex(x, float("nan"), float("nan"), None) for _, x in given]
-                ascent = method.run(polytope, objective, k + len(avoided), seed, watch, fixed)
-            else:
-                ascent = method.run(polytope, objective, k, seed, watch)
-        except Halted as end:  # a method that does not see to its own end leaves nothing but the optimum
+            fixed = [Vertex(x) for _, x in given]
+            ascent = method.run(polytope, objective, k + len(avoided), seed, watch, fixed)
+        except Halted as end:  # from a method that does not catch it; only the optimum is known then
             ascent = Ascent(np.stack([polytope.optimum.occupancy] * (k - len(kept))), end.status, Trace.of([]))
     if ascent.choices is None:
         new = [polytope.realise(row) for row in ascent.point]
@@ -157,11 +153,11 @@ def _search(
 
 
 def _examine(
-    polytope: Polytope, objective: Objective, policies: Floats, occupancies: Floats, watch: Watch, ascent: Ascent
+    polytope: Polytope, objective: SetObjective, policies: Floats, occupancies: Floats, watch: Watch, ascent: Ascent
 ) -> Findings:
-    """Examine what was found. Plans are worth their gap even if time is up, unless somebody interrupts (once more)."""
+    """Examine the plans, even if the time limit has passed; only a new interrupt ends this early."""
     reached = float(ascent.trace.objective[-1]) if len(ascent.trace) else float("nan")
-    if ascent.status is Status.INTERRUPTED:  # that press has had its answer
+    if ascent.status is Status.INTERRUPTED:  # that interrupt has ended the search, and is done with
         watch.interrupted.clear()
 
     def tell(done: int) -> None:
@@ -173,10 +169,10 @@ def _examine(
 
 
 def memory_needed(mdp: MDP, k: int) -> int:
-    """Bytes that planning will take at its peak, the model not counted: measured, then rounded up.
+    """Bytes that planning takes at its peak, the model not counted: measured, then rounded up.
 
-    Per choice some twenty numbers in work and five per plan (occupancy, policy, gradient and copies), per state
-    and transition the oracle's rows, values and order, and the transitions once more with their states renumbered.
+    For each choice about twenty numbers of work space and five per plan (occupancy, policy, gradient and copies); for
+    each state and transition the oracle's rows, values and order, and the transitions once more, renumbered.
     """
     return 8 * (mdp.n_choices * (20 + 5 * k) + mdp.n_states * (24 + 4 * k)) + 24 * mdp.transitions.nnz
 
@@ -184,23 +180,27 @@ def memory_needed(mdp: MDP, k: int) -> int:
 def _check_memory(mdp: MDP, k: int) -> None:
     try:
         free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # a system that does not tell
+    except (AttributeError, ValueError, OSError):  # not every system knows
         return
     needed = memory_needed(mdp, k)
     if needed > free:
         raise SettingError(
             f"planning k={k} for {mdp.n_choices:,} choices needs about {needed / 2**30:.1f} GiB, "
-            f"{free / 2**30:.1f} GiB are free; ask for fewer plans or a smaller model"
+            f"{free / 2**30:.1f} GiB are free; plan fewer at a time or use a smaller model"
         )
 
 
 def _given(mdp: MDP, k: int, method: Method, keep: ArrayLike | None, avoid: ArrayLike | None) -> tuple[Floats, Floats]:
-    """The policies to keep and to avoid, if `k` plans and the `method` allow for them."""
+    """The policies to keep and to avoid, if `k` and the `method` allow them."""
     kept, avoided = _policies(mdp, "keep", keep), _policies(mdp, "avoid", avoid)
     if len(kept) >= k:
         raise SettingError(f"{len(kept)} plans are kept, so k must be at least {len(kept) + 1}, found {k}")
-    if len(kept) + len(avoided) and not isinstance(method, VertexAscent):
-        raise SettingError(f"to keep or avoid plans, the method must be VertexAscent(), found {method!r}")
+    if len(kept) + len(avoided) and not method.keeps_plans:
+        raise SettingError(
+            f"{method!r} cannot plan around plans to keep or avoid; ",
+            in_python="use a method that can, such as VertexAscent()",
+            on_command_line="use --method vertex-ascent",
+        )
     return kept, avoided
 
 
@@ -208,7 +208,10 @@ def _policies(mdp: MDP, what: str, given: ArrayLike | None) -> Floats:
     """(m, N) the policies that were given, none by default."""
     if given is None:
         return np.empty((0, mdp.n_choices))
-    array = np.asarray(given, dtype=np.float64)
+    try:
+        array = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise SettingError(f"{what} must be an (m, {mdp.n_choices}) array of numbers, found {given!r:.60}") from None
     if array.ndim != 2 or array.shape[1] != mdp.n_choices:
         raise SettingError(
             f"{what} must be an (m, {mdp.n_choices}) array with a policy in each row, found shape {array.shape}"
@@ -216,12 +219,7 @@ def _policies(mdp: MDP, what: str, given: ArrayLike | None) -> Floats:
     return np.stack([check_policy(mdp, row) for row in array]) if len(array) else array
 
 
-def _check_kind(what: str, value: object, verb: str, example: str) -> None:
-    if isinstance(value, type) or not hasattr(value, verb):
-        raise SettingError(f"the {what} must be an object such as {example}, found {value!r}")
-
-
 @cache
 def library_versions() -> dict[str, str]:
-    """The versions that a result depends on."""
+    """The versions of the programs that a result depends on."""
     return {"python": platform.python_version()} | {name: version(name) for name in ("manyways", "numpy", "scipy")}

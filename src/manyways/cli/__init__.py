@@ -6,10 +6,10 @@ from __future__ import annotations
 import signal
 import sys
 
-from manyways.cli import models, plans, serving, studies
+from manyways.cli import models, plans, serve, studies
 from manyways.cli.common import BAD_INPUT, INTERRUPTED, app
 
-__all__ = ["app", "main", "models", "plans", "serving", "studies"]
+__all__ = ["app", "main", "models", "plans", "serve", "studies"]
 
 
 def main() -> None:

@@ -38,14 +38,14 @@ def export(
 ) -> None:
     """Write one plan as a policy that other programs can run."""
     from manyways.errors import SettingError
-    from manyways.planset import load
-    from manyways.policy import check_policy_path
+    from manyways.plans import load
+    from manyways.plans.policy_files import check_policy_path
 
     check_policy_path(out)
     plans = load(plans_file)
     if not 1 <= plan <= plans.k:
         raise SettingError(f"there are plans 1 to {plans.k}, found {plan}")
-    print(f"plan {plan} written to {plans.policy(plan - 1).save(out)}")
+    print(f"plan {plan} written to {plans[plan - 1].save(out)}")
 
 
 @app.command(epilog="Example: manyways simulate plans.mw --plan 3 --steps 10000")
@@ -59,8 +59,8 @@ def simulate(
     """Run a plan in its model, and in its Gymnasium environment."""
     from rich.table import Table
 
-    from manyways.planset import load
-    from manyways.simulation import simulate as run
+    from manyways.plans import load
+    from manyways.plans.simulation import simulate as run
 
     found = run(load(plans_file), plan, steps, seed)
     runs = {"model": found.model} | ({"environment": found.environment} if found.environment else {})

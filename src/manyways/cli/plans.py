@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,21 +28,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.table import Table
 
-    from manyways.mdp import MDP
     from manyways.methods import Method
-    from manyways.planset import Certificate, PlanSet
-
-
-class MethodName(StrEnum):
-    VERTEX_ASCENT = "vertex-ascent"
-    FRANK_WOLFE = "frank-wolfe"
-    PROJECTED_GRADIENT = "projected-gradient"
-
-
-class BehaviourName(StrEnum):
-    STATE_ACTIONS = "state-actions"
-    STATES = "states"
-    LABELS = "labels"
+    from manyways.model.mdp import MDP
+    from manyways.plans import Certificate, PlanSet
 
 
 FAR = 0.2
@@ -64,13 +51,17 @@ def plan(
         float | None, typer.Option(help="Worth of diversity in reward; by default the optimal reward.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of every random draw.")] = 0,
-    method: Annotated[MethodName, typer.Option(help="How to search.")] = MethodName.VERTEX_ASCENT,
+    method: Annotated[
+        str, typer.Option(help="How to search: vertex-ascent, frank-wolfe or projected-gradient.")
+    ] = "vertex-ascent",
     starts: Annotated[int | None, typer.Option(help="Starts of vertex-ascent; more find better plans.")] = None,
     workers: Annotated[int, typer.Option(help="Threads that share the starts; the plans do not depend on it.")] = 1,
     discount: Annotated[
         float | None, typer.Option(help="Discount the future by this factor; by default the long-run average counts.")
     ] = None,
-    behaviour: Annotated[BehaviourName, typer.Option(help="What counts as different.")] = BehaviourName.STATE_ACTIONS,
+    behaviour: Annotated[
+        str, typer.Option(help="What counts as different: state-actions, states or labels.")
+    ] = "state-actions",
     time_limit: Annotated[float | None, typer.Option(help="Stop after so many seconds, with the best so far.")] = None,
     const: Const = None,
     reward: Reward = None,
@@ -87,9 +78,9 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Find k near-optimal plans that are really different."""
-    from manyways.behaviour import Labels, StateActions, States
+    from manyways.behaviours import BEHAVIOURS
+    from manyways.files import check_writable
     from manyways.formats import read
-    from manyways.formats.archive import check_writable
     from manyways.planning import plan as find_plans
     from manyways.polytope import Average, Discounted
 
@@ -101,7 +92,6 @@ def plan(
         from manyways.draw import check_picture_path
 
         check_picture_path(picture)
-    behaviours = {BehaviourName.STATE_ACTIONS: StateActions, BehaviourName.STATES: States, BehaviourName.LABELS: Labels}
     with progress_bar(quiet=as_json) as progress:
         mdp = read(source, absorbing=discount is not None)
         kept, replaced = (None, None) if keep is None else _kept(keep, mdp)
@@ -112,7 +102,7 @@ def plan(
             seed=seed,
             method=_method(method, starts, workers),
             criterion=Average() if discount is None else Discounted(discount),
-            behaviour=behaviours[behaviour](),
+            behaviour=BEHAVIOURS.named(behaviour)(),
             time_limit_s=time_limit,
             progress=progress,
             keep=kept,
@@ -136,7 +126,7 @@ def show(
 ) -> None:
     """Show the plans of a file: table, picture, page."""
     from manyways.errors import SettingError
-    from manyways.planset import load
+    from manyways.plans import load
 
     if sweep is not None and report is None:
         raise SettingError("--sweep is for the report: give --report as well")
@@ -147,8 +137,8 @@ def show(
 @app.command(epilog="Example: manyways verify plans.mw")
 def verify(plans_file: PlanFile, as_json: Json = False) -> None:
     """Recompute all that a file of plans claims, from its model alone."""
-    from manyways.planset import load
-    from manyways.verification import verify as recompute
+    from manyways.plans import load
+    from manyways.plans import verify as recompute
 
     plans = load(plans_file)
     certificate = recompute(plans.mdp, plans)
@@ -178,7 +168,7 @@ def _pictures(
 ) -> dict[str, Path | None]:
     curve = None
     if sweep is not None:
-        from manyways.studies.sweeping import load_sweep
+        from manyways.studies.sweeps import load_sweep
 
         curve = load_sweep(sweep, plans.mdp)
     return {
@@ -190,7 +180,7 @@ def _pictures(
 def _kept(told: str, mdp: MDP) -> tuple[NDArray, NDArray]:
     """`plans.mw:1,3` -> the policies of these plans, and those of the file's others."""
     from manyways.errors import SettingError
-    from manyways.planset import load
+    from manyways.plans import load
 
     file, colon, numbers = told.rpartition(":")
     if not colon or not all(number.isdigit() for number in numbers.split(",")):
@@ -204,12 +194,17 @@ def _kept(told: str, mdp: MDP) -> tuple[NDArray, NDArray]:
     return plans.policies[kept], plans.policies[[i for i in range(plans.k) if i not in kept]]
 
 
-def _method(name: MethodName, starts: int | None, workers: int) -> Method:
-    from manyways.methods import FrankWolfe, ProjectedGradient, VertexAscent
+def _method(name: str, starts: int | None, workers: int) -> Method:
+    from manyways.errors import SettingError
+    from manyways.methods import METHODS
 
-    if name is MethodName.VERTEX_ASCENT:
-        return VertexAscent(starts=starts, workers=workers)
-    return FrankWolfe() if name is MethodName.FRANK_WOLFE else ProjectedGradient()
+    kind = METHODS.named(name)
+    given = {"starts": starts, "workers": None if workers == 1 else workers}
+    settings = {key: value for key, value in given.items() if value is not None}
+    for key in settings:
+        if key not in kind.__dataclass_fields__:
+            raise SettingError(f"the method {name} has no setting {key}; leave --{key} out")
+    return kind(**settings)
 
 
 def _answer(plans: PlanSet, written: dict[str, Path | None], as_json: bool) -> None:
@@ -219,7 +214,8 @@ def _answer(plans: PlanSet, written: dict[str, Path | None], as_json: bool) -> N
     screen = console()
     screen.print(_plans_table(plans))
     screen.print(
-        f"objective {plans.objective:.4f} = mean reward {plans.rewards.mean():.4f} + {plans.tradeoff:g} x diversity {plans.diversity:.4f}; "
+        f"objective {plans.objective:.4f} ({plans.maximised.describe()}): mean reward {plans.rewards.mean():.4f}, "
+        f"diversity {plans.diversity:.4f}; "
         f"optimal reward {plans.optimal_reward:.4f}; {plans.status}, {plans.seconds:.2f} s"
     )
     for i, j in plans.near_duplicates:
@@ -236,7 +232,7 @@ def _answer(plans: PlanSet, written: dict[str, Path | None], as_json: bool) -> N
 def _advice(plans: PlanSet) -> str | None:
     """What to do where the plans are farther from the optimum than people may like."""
     best, worst = plans.optimal_reward, int(plans.rewards.argmin())
-    if plans.k == 1 or best <= 0 or plans.rewards[worst] >= (1 - FAR) * best:
+    if plans.k == 1 or plans.tradeoff is None or best <= 0 or plans.rewards[worst] >= (1 - FAR) * best:
         return None
     lost = 100 * (1 - plans.rewards[worst] / best)
     return (

@@ -87,7 +87,7 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Plan over a grid of settings: what does diversity cost?"""
-    from manyways.studies.sweeping import sweep as run_sweep
+    from manyways.studies.sweeps import sweep as run_sweep
 
     with _resumable(out), _study_bar(quiet=as_json) as tell:
         found = run_sweep(

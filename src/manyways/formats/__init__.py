@@ -1,5 +1,35 @@
-"""Where models come from: names of worlds, maps, world files. `read` is the one door."""
+"""Where models come from and go to: one module per format, registered once. `read` and `write_model` use the registry."""
 
+from manyways.formats import (  # importing a format registers it
+    arrays,
+    drn,
+    gym,
+    movingai,
+    nav2,
+    prism_explicit,
+    rddl,
+    room_worlds,
+    storm,
+    text_maps,
+)
+from manyways.formats.format import FORMATS, Format
 from manyways.formats.reader import read
+from manyways.formats.writer import check_model_path, write_model
 
-__all__ = ["read"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "arrays",
+    "check_model_path",
+    "drn",
+    "gym",
+    "movingai",
+    "nav2",
+    "prism_explicit",
+    "rddl",
+    "read",
+    "room_worlds",
+    "storm",
+    "text_maps",
+    "write_model",
+]

@@ -17,10 +17,8 @@ from typing import Any, NoReturn
 import numpy as np
 from scipy import sparse
 
-from manyways.arrays import Bools, Floats, Ints
 from manyways.errors import OutputError, SourceError
-from manyways.formats.model_arrays import names_of_states
-from manyways.formats.text_tables import (
+from manyways.formats.explicit_text import (
     NEWLINE,
     REWARD,
     check_start,
@@ -38,7 +36,10 @@ from manyways.formats.text_tables import (
     table,
     write_pieces,
 )
-from manyways.mdp import MDP
+from manyways.formats.format import FORMATS, Format, any_text
+from manyways.model.as_arrays import names_of_states
+from manyways.model.mdp import MDP
+from manyways.types import Bools, Floats, Ints
 
 STATES_AT_ONCE = 10_000
 TYPES = ("MDP", "DTMC")
@@ -385,3 +386,15 @@ def _quoted(label: str) -> str:
     if re.fullmatch(r'[^\s"\[\]\\]+', label):
         return label
     return '"' + re.sub(r'(["\\])', r"\\\1", label) + '"'
+
+
+FORMATS.add(
+    Format(
+        "DRN, the explicit text format of Storm",
+        read_drn,
+        endings=(".drn",),
+        settings={"reward": any_text},
+        write=write_drn,
+        example="model.drn",
+    )
+)

@@ -19,16 +19,17 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import urlencode
 
 import numpy as np
 from scipy import sparse
 
-from manyways.arrays import Floats
 from manyways.errors import ModelError, SettingError, SourceError
-from manyways.layout import Grid
-from manyways.mdp import MDP
-from manyways.structure import reachable, reachable_from_start
+from manyways.formats.format import FORMATS, Format, any_text, any_value
+from manyways.model.graph import reachable, reachable_from_start
+from manyways.model.layout import Grid
+from manyways.model.mdp import MDP
+from manyways.types import Floats
 
 PREFIX = "gym:"
 RULES = ("restart", "absorbing")
@@ -41,39 +42,62 @@ DIRECTIONS = {
 
 @dataclass(frozen=True)
 class TabularEnvironment:
-    """An environment, the model read from it, and by observation (n,) the reward that the model adds to the step that
-    ends an episode there."""
+    """An environment and the model read from it.
+
+    Attributes:
+        env: the environment.
+        mdp: its model.
+        end_rewards: (n,) by observation, the reward that the model adds to a step that ends an episode there.
+        end_reward: that reward where it is added.
+    """
 
     env: Any
     mdp: MDP
     end_rewards: Floats
+    end_reward: float
 
 
 def is_environment(source: object) -> bool:
+    """Whether an object is an environment with a table of its dynamics."""
     return hasattr(getattr(source, "unwrapped", None), "P")
 
 
-def read_gym(source: str, absorbing: bool = False) -> MDP:
-    """The model behind `gym:ID` or `gym:ID?keyword=value&...`; `terminal=restart` or `absorbing` overrides the rule."""
-    return open_gym(source, absorbing).mdp
+def read_gym(place: Any, absorbing: bool = False, **settings: Any) -> MDP:
+    """The model of an environment, or of one named as `gym:ID`; see `open_gym`."""
+    if not isinstance(place, str):
+        return model_of(place, RULES[absorbing]).mdp
+    return open_gym(place, absorbing, **settings).mdp
 
 
-def open_gym(source: str, absorbing: bool = False) -> TabularEnvironment:
-    """The environment and its model."""
-    place, _, query = source.removeprefix(PREFIX).partition("?")
-    settings = {key: _value(text) for key, text in parse_qsl(query, keep_blank_values=True)}
-    rule = settings.pop("terminal", RULES[absorbing])
-    end_reward = settings.pop("end_reward", None)
+def open_gym(
+    place: str, absorbing: bool = False, terminal: str | None = None, end_reward: Any = None, **keywords: Any
+) -> TabularEnvironment:
+    """The environment named as `gym:ID`, and its model.
+
+    Args:
+        place: `gym:` and the id of an environment.
+        absorbing: whether the rule for the end of an episode is "absorbing" instead of "restart".
+        terminal: the rule by its name, in place of `absorbing`.
+        end_reward: added to every step that ends an episode at the goal.
+        keywords: for `gymnasium.make`.
+    """
+    rule = RULES[absorbing] if terminal is None else terminal
     if isinstance(end_reward, (str, bool)):
-        raise SourceError(f"{source}: end_reward must be a number, found {end_reward!r}")
+        raise SourceError(f"{place}: end_reward must be a number, found {end_reward!r}")
     if rule not in RULES:
-        raise SourceError(f"{source}: terminal must be one of {', '.join(RULES)}, found {rule!r}")
-    env, used = _made(place, settings, source)
-    options = [part for part in query.split("&") if part and not part.startswith("terminal=")]
-    opened = model_of(env, rule, f"{PREFIX}{used}", end_reward)
-    name, _, added = opened.mdp.name.partition("?")
-    settings = "&".join(filter(None, [*options, added, f"terminal={rule}"]))
-    return replace(opened, mdp=replace(opened.mdp, name=f"{name}?{settings}"))
+        raise SourceError(f"{place}: terminal must be one of {', '.join(RULES)}, found {rule!r}")
+    env, used = _made(place.removeprefix(PREFIX), keywords, place)
+    opened = model_of(env, rule, used, end_reward)
+    given = keywords | ({} if opened.end_reward == 0 and end_reward is None else {"end_reward": opened.end_reward})
+    source = (
+        f"{PREFIX}{used}?{urlencode({name: _written(value) for name, value in (given | {'terminal': rule}).items()})}"
+    )
+    return replace(opened, mdp=opened.mdp.read_from(source))
+
+
+def _written(value: Any) -> str:
+    """A setting as it stands in a source."""
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 def model_of(
@@ -98,8 +122,6 @@ def model_of(
     if end_reward is None:
         only_costs = rule == "restart" and "goal" in details.ends and reward.max() <= 0
         end_reward = max(0.0, -float(reward.min())) if only_costs else 0.0
-        if end_reward:
-            name += f"?end_reward={str(end_reward).removesuffix('.0')}"
     end_rewards = end_reward * details.ends.get("goal", np.ones(n))
     reward = reward + end_rewards[target] * ended
     kinds, again = details.ends, ended
@@ -139,7 +161,7 @@ def model_of(
     seen = mdp.observations
     if details.grid is not None and seen is not None and seen.max() < n:
         mdp = replace(mdp, layout=replace(details.grid, cells=details.grid.cells[seen]))
-    return TabularEnvironment(env, mdp, end_rewards)
+    return TabularEnvironment(env, mdp, end_rewards, float(end_reward))
 
 
 def _final(state: np.ndarray, target: np.ndarray, ended: np.ndarray, first: np.ndarray) -> np.ndarray:
@@ -239,13 +261,15 @@ def _newest(gymnasium: Any, name: str) -> str:
     return max(versions, key=lambda key: int(key.rpartition("-v")[2]), default=name)
 
 
-def _value(text: str) -> Any:
-    """true, false, a number, or the text itself."""
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return text
+GYM = FORMATS.add(
+    Format(
+        "Gymnasium environments with a table of their dynamics",
+        read_gym,
+        names=f"{PREFIX}.+",
+        settings={"terminal": any_text, "end_reward": any_value},
+        other_settings=any_value,
+        takes=is_environment,
+        episodes=True,
+        example="gym:FrozenLake-v1",
+    )
+)

@@ -19,9 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from manyways.arrays import Bools
 from manyways.errors import SettingError, SourceError
-from manyways.mdp import MDP
+from manyways.formats.format import FORMATS, Format, any_text
+from manyways.formats.text_maps import GRID
+from manyways.model.mdp import MDP
+from manyways.types import Bools
 from manyways.worlds.grid import LARGEST_WORLD, grid_world
 
 FREE, BLOCKED = ".GS", "@OTW"
@@ -166,3 +168,16 @@ def check_free(blocked: Bools, cell: tuple[int, int], what: str, shown: str, nam
     """Refuse a blocked (row, column)."""
     if blocked[cell]:
         raise SourceError(f"{name}: the {what} ({shown}) lies in a blocked cell; choose a free one")
+
+
+PLACED = {**GRID, "start": any_text, "goal": any_text}
+"""The settings of maps that do not say where start and goal are."""
+FORMATS.add(
+    Format(
+        "maps of the MovingAI benchmark",
+        read_movingai,
+        endings=(".map",),
+        settings=PLACED,
+        example="maze.map?start=1,2&goal=30,40",
+    )
+)

@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from manyways.arrays import Bools
-from manyways.errors import SettingError, SourceError, check_whole
+from manyways.errors import SettingError, SourceError, check_integer
+from manyways.formats.format import FORMATS, Format, any_text, integer
 from manyways.formats.movingai import (
     LARGEST_FILE,
     LARGEST_GRID,
     OPEN_GRID,
+    PLACED,
     Place,
     check_count,
     check_free,
@@ -33,7 +34,8 @@ from manyways.formats.movingai import (
     file_content,
     place,
 )
-from manyways.mdp import MDP
+from manyways.model.mdp import MDP
+from manyways.types import Bools
 from manyways.worlds.grid import grid_world
 
 LARGEST_YAML = 2**16
@@ -76,7 +78,7 @@ def read_nav2(
     name = path.stem
     if unit not in UNITS:
         raise SettingError(f"{name}: unit must be one of {', '.join(UNITS)}, found {unit!r}")
-    coarsen = check_whole("coarsen", coarsen, 1)
+    coarsen = check_integer("coarsen", coarsen, 1)
     try:
         text = file_content(path, LARGEST_YAML).decode("utf-8")
     except UnicodeDecodeError:
@@ -283,3 +285,14 @@ def _check_size(width: int, height: int, name: str) -> None:
         raise SourceError(
             f"{name}: the image has {width} x {height} pixels; it may have at most {LARGEST_GRID:,}: scale it down"
         )
+
+
+FORMATS.add(
+    Format(
+        "maps of ROS and Nav2",
+        read_nav2,
+        endings=(".yaml", ".yml"),
+        settings={**PLACED, "unit": any_text, "coarsen": integer},
+        example="lab.yaml?start=1.5,2&goal=8,4.5",
+    )
+)

@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manyways.errors import SettingError, SourceError, check_whole
-from manyways.mdp import MDP
+from manyways.errors import SettingError, SourceError, check_integer
+from manyways.formats.format import FORMATS, Format, any_text, integer
+from manyways.model.mdp import MDP
 
 MOST_ACTIONS = 10_000
 
@@ -67,6 +68,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
+def read_domain(path: Path, instance: str | None = None, most_states: int = 100_000) -> MDP:
+    """The MDP of a domain file; `instance` is the path of its instance, sought beside it first."""
+    if instance is None:
+        raise SourceError(f"{path} is a domain; name its instance, as in {path}?instance=instance.rddl")
+    beside = path.parent / instance
+    return read_rddl(path, beside if beside.exists() else Path(instance), most_states)
+
+
 def read_rddl(domain: Path, instance: Path, most_states: int = 100_000) -> MDP:
     """The MDP of an RDDL domain and instance whose fluents are boolean or whole numbers.
 
@@ -74,7 +83,7 @@ def read_rddl(domain: Path, instance: Path, most_states: int = 100_000) -> MDP:
     Where the domain's termination holds, the state is labelled `terminal` and stays as it is, without reward.
     Horizon and discount are not part of an MDP here, and ignored.
     """
-    check_whole("most_states", most_states, 1)
+    check_integer("most_states", most_states, 1)
     for path in (domain, instance):
         if not path.is_file():
             raise SourceError(f"cannot read {path}: there is no such file")
@@ -356,3 +365,14 @@ def _explore(model: _Grounded, most_states: int, name: str) -> MDP:
 
 def _state_name(model: _Grounded, state: tuple[Value, ...]) -> str:
     return ",".join(f"{_shown(name)}={str(value).lower()}" for name, value in zip(model.fluents, state, strict=True))
+
+
+FORMATS.add(
+    Format(
+        "RDDL domains, through pyRDDLGym",
+        read_domain,
+        endings=(".rddl",),
+        settings={"instance": any_text, "most_states": integer},
+        example="domain.rddl?instance=instance.rddl",
+    )
+)

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manyways.arrays import Bools, Floats, Ints, Sparse
 from manyways.errors import SettingError, SourceError
-from manyways.formats.text_tables import read_bytes
-from manyways.mdp import MDP
+from manyways.formats.explicit_text import read_bytes
+from manyways.formats.format import FORMATS, Format, any_text
+from manyways.model.mdp import MDP
+from manyways.types import Bools, Floats, Ints, Sparse
 
 PRISM, JANI, DRN = (".prism", ".nm", ".pm"), (".jani",), (".drn",)
 OUT_OF_BOUNDS = "out_of_bounds"
@@ -29,7 +30,7 @@ OWN_LABELS = ("init", "deadlock", OUT_OF_BOUNDS)
 """Labels that Storm adds by itself: the first is our start, the others are only remarks."""
 
 
-def read_storm(path: Path, constants: str = "", reward: str | None = None) -> MDP:
+def read_storm(path: Path, const: str = "", reward: str | None = None) -> MDP:
     """The MDP (or Markov chain) in a `.prism`, `.nm`, `.pm`, `.jani` or `.drn` file.
 
     The reward of a choice is that of its state plus its own. States are named by their variables' values,
@@ -37,7 +38,7 @@ def read_storm(path: Path, constants: str = "", reward: str | None = None) -> MD
 
     Args:
         path: the file; its ending says which format it is in.
-        constants: values of the constants that the model leaves open, as in `N=3,p=0.5`.
+        const: values of the constants that the model leaves open, as in `N=3,p=0.5`.
         reward: which of the model's reward structures to use; not needed if there is only one, or none (all zero).
     """
     suffix = path.suffix.lower()
@@ -45,14 +46,14 @@ def read_storm(path: Path, constants: str = "", reward: str | None = None) -> MD
         raise SourceError(
             f"{path}: expected a file that ends in {', '.join((*PRISM, *JANI, *DRN))}, found {suffix or 'no ending'!r}"
         )
-    if suffix in DRN and constants:
-        raise SettingError(f"{path}: a DRN file has no constants to set, found {constants!r}; leave --const out")
+    if suffix in DRN and const:
+        raise SettingError(f"{path}: a DRN file has no constants to set, found {const!r}; leave --const out")
     if not path.is_file():
         raise SourceError(f"cannot read {path}: there is no such file")
     read_bytes(path)  # refuses what is no text, of which stormpy only complains
     stormpy = _stormpy()
     with _quiet(stormpy), _errors_about(path):
-        model, hidden = _build_drn(stormpy, path) if suffix in DRN else _build(stormpy, path, constants)
+        model, hidden = _build_drn(stormpy, path) if suffix in DRN else _build(stormpy, path, const)
         kind = str(model.model_type).rpartition(".")[2]
         if kind not in ("MDP", "DTMC"):
             raise SourceError(f"{path} is a model of type {kind}; expected an MDP or a DTMC")
@@ -277,3 +278,14 @@ def _mask(members: Any, size: int) -> Bools:
     mask = np.zeros(size, bool)
     mask[list(members)] = True
     return mask
+
+
+FORMATS.add(
+    Format(
+        "models in the languages of PRISM and JANI, through stormpy",
+        read_storm,
+        endings=(*PRISM, *JANI),
+        settings={"const": any_text, "reward": any_text},
+        example="robot.prism?const=N=3&reward=steps",
+    )
+)

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from manyways.errors import OutputError
-from manyways.formats.archive import check_writable
-from manyways.formats.drn import write_drn
-from manyways.formats.prism_explicit_writing import write_prism_explicit
-from manyways.formats.tables import write_npz
-from manyways.mdp import MDP
-
-WRITERS: dict[str, Callable[[MDP, Path], None]] = {
-    ".npz": write_npz,
-    ".drn": write_drn,
-    ".tra": write_prism_explicit,
-}
+from manyways.files import check_writable
+from manyways.formats.format import FORMATS
+from manyways.model.mdp import MDP
 
 
 def check_model_path(path: Path) -> None:
-    """Find out before the work whether a model can be written to `path`."""
-    if path.suffix not in WRITERS:
-        raise OutputError(f"cannot write {path}: a model ends in one of {', '.join(WRITERS)}")
+    """Raise an `OutputError` if a model cannot be written to `path`; called before the work."""
+    endings = [ending for kind in FORMATS if kind.write is not None for ending in kind.endings]
+    if path.suffix not in endings:
+        raise OutputError(f"cannot write {path}: a model ends in one of {', '.join(endings)}")
     check_writable(path)
 
 
 def write_model(mdp: MDP, path: Path) -> None:
+    """Write a model; the file is complete or, after an error or interrupt, unchanged."""
     check_model_path(path)
-    WRITERS[path.suffix](mdp, path)
+    for kind in FORMATS:
+        if kind.write is not None and path.suffix in kind.endings:
+            kind.write(mdp, path)

@@ -1,7 +1,7 @@
-"""The one loop under the paper's methods: it keeps the trace, watches the clock, and stops on request.
+"""The loop that the paper's methods share: it keeps the trace, watches the clock, and stops on request.
 
-A method supplies `advance`, which takes the current point to the next and says whether its own
-stopping rule is met. Not converging is a `Status`, never an exception.
+A method supplies `advance`, which takes the current point to the next and says whether its own stopping rule is met.
+Not converging is a `Status`, never an exception.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from enum import StrEnum
 
 import numpy as np
 
-from manyways.arrays import Floats, Ints
 from manyways.errors import SettingError, check_number
-from manyways.objective import Objective
+from manyways.objectives import SetObjective
 from manyways.polytope import Polytope
+from manyways.types import Floats, Ints
 
 
 class Status(StrEnum):
@@ -48,7 +48,7 @@ class Progress:
 
 
 class Halted(Exception):
-    """A search is to end with what it has; `status` says why."""
+    """Ends a search, which then returns its best result so far; `status` says why."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status)
@@ -57,9 +57,9 @@ class Halted(Exception):
 
 @dataclass(frozen=True)
 class Watch:
-    """Who looks on: a time limit, a listener for progress, and a person who may not want to wait any longer.
+    """Time limit, progress callback and interrupt flag of one search.
 
-    Methods ask between two steps, and oracles within a long one, whether they are to go on.
+    Methods call `check` between two steps, and oracles call it within a long one; it raises `Halted` to end the search.
     """
 
     time_limit_s: float | None = None
@@ -87,29 +87,30 @@ class Watch:
             raise Halted(Status.TIME_LIMIT)
 
     @contextmanager
-    def minding_interrupts(self) -> Iterator[None]:
-        """Ctrl-C within is noted, to be acted upon at the next check; pressed again before that, it raises as ever.
+    def catching_interrupts(self) -> Iterator[None]:
+        """Within the block, Ctrl-C sets the interrupt flag, which the next check acts on; a second one raises at once.
 
-        An exception out of nowhere would be lost where Python cannot raise one, such as in a finaliser. A program
-        that has another use for the signal keeps it.
+        An exception raised by a signal handler would be lost in code that cannot raise, such as a finaliser. Programs
+        that have installed a handler of their own keep it.
         """
         ours = threading.current_thread() is threading.main_thread()
         if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             yield
             return
 
-        def note(*_: object) -> None:
+        def set_flag(*_: object) -> None:
             if self.interrupted.is_set():
                 raise KeyboardInterrupt
             self.interrupted.set()
 
-        signal.signal(signal.SIGINT, note)
+        signal.signal(signal.SIGINT, set_flag)
         try:
             yield
         finally:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def tell(self, done: int, total: int, objective: float, doing: str = "planning") -> None:
+        """Report progress."""
         if self.report is not None:
             self.report(Progress(done, total, objective, doing))
 
@@ -143,9 +144,13 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class Ascent:
-    """What a method hands back: (k, N) occupancies, how it ended, and how it got there.
+    """The result of a method.
 
-    `choices` (k, S) are the deterministic policies behind the occupancies, where a method knows them.
+    Attributes:
+        point: (k, N) occupancies.
+        status: how the search ended.
+        trace: how it got there.
+        choices: (k, S) the deterministic policies that have these occupancies, if the method knows them.
     """
 
     point: Floats
@@ -175,7 +180,7 @@ class Step:
 
 def ascend(
     start: Floats,
-    objective: Objective,
+    objective: SetObjective,
     advance: Callable[[Floats, int], Step],
     iterations: int,
     watch: Watch,

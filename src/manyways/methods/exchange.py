@@ -14,17 +14,19 @@ evaluated on their own when no others help any more. A discounted chain needs no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import SuperLU, splu
 from scipy.special import xlogy
 
-from manyways import kernels
-from manyways.arrays import Floats, Ints
-from manyways.objective import Objective
+from manyways.errors import SettingError
+from manyways.kernels import exchange as kernels
+from manyways.objectives import SetObjective
+from manyways.objectives.divergence import divergence_from_one_place
 from manyways.polytope import Polytope, Vertex
+from manyways.types import Floats, Ints
 
 STATES_UP_TO = 2500
 """Beyond, the rows of M would take too much memory, and trying every exchange too long."""
@@ -35,13 +37,15 @@ MATTERS = 1e-6
 MOST_PASSES, MOST_AWAY = 50, 64
 
 
-def exchangeable(polytope: Polytope, plans: list[Vertex]) -> bool:
-    """Whether the search applies: models not too large, plans that are policies."""
-    return polytope.mdp.n_states <= STATES_UP_TO and all(vertex.choices is not None for vertex in plans)
+def exchangeable(polytope: Polytope, objective: SetObjective, k: int, plans: Sequence[Vertex]) -> bool:
+    """Whether the search applies to `plans`, some of a set of k: an objective of the right form, a model that is not
+    too large, plans whose policies are known."""
+    small = polytope.mdp.n_states <= STATES_UP_TO
+    return small and objective.exchange_form(k) is not None and all(plan.choices is not None for plan in plans)
 
 
 def exchange_actions(
-    polytope: Polytope, objective: Objective, plans: list[Vertex], fixed: int = 0
+    polytope: Polytope, objective: SetObjective, plans: list[Vertex], fixed: int = 0
 ) -> Iterator[list[Vertex]]:
     """Yield better and better plans, until no exchange of one action in one plan raises the objective.
 
@@ -49,7 +53,7 @@ def exchange_actions(
     """
     rows = [vertex.occupancy for vertex in plans]
     free = len(plans) - fixed
-    searches = [_Search(polytope, objective, vertex) for vertex in plans[fixed:]]
+    searches = [_Search(polytope, objective, vertex, len(plans)) for vertex in plans[fixed:]]
     idle, i = 0, 0
     for _ in range(MOST_PASSES * free):
         better = searches[i].improved(rows, fixed + i)
@@ -61,15 +65,17 @@ def exchange_actions(
             idle = 0
             rows[fixed + i] = better
             yield plans[:fixed] + [
-                vertex if row is vertex.occupancy else Vertex(row, float("nan"), float("nan"), search.choice.copy())
+                vertex if row is vertex.occupancy else Vertex(row, search.choice.copy())
                 for vertex, row, search in zip(plans[fixed:], rows[fixed:], searches, strict=True)
             ]
         i = (i + 1) % free
 
 
-def neighbours(polytope: Polytope, objective: Objective, rows: list[Floats], plan: Vertex, i: int) -> Iterator[Vertex]:
+def neighbours(
+    polytope: Polytope, objective: SetObjective, rows: list[Floats], plan: Vertex, i: int
+) -> Iterator[Vertex]:
     """The vertices one exchange away from plan i, those of the highest objective first."""
-    search = _Search(polytope, objective, plan)
+    search = _Search(polytope, objective, plan, len(rows))
     for choice in search.neighbours(rows, i):
         attempt = search.choice.copy()
         attempt[polytope.mdp.choice_state[choice]] = choice
@@ -79,8 +85,11 @@ def neighbours(polytope: Polytope, objective: Objective, rows: list[Floats], pla
 class _Search:
     """One plan, its chain prepared for exchanges; kept up to date as they are made."""
 
-    def __init__(self, polytope: Polytope, objective: Objective, plan: Vertex) -> None:
-        self.polytope, self.objective = polytope, objective
+    def __init__(self, polytope: Polytope, objective: SetObjective, plan: Vertex, k: int) -> None:
+        form = objective.exchange_form(k)
+        if form is None:
+            raise SettingError(f"exchanges of single actions do not apply to {objective!r:.200}")
+        self.polytope, self.objective, self._form = polytope, objective, form
         self.choice: Ints = np.array(plan.choices, dtype=np.int64)
         mdp = polytope.mdp
         matrix = mdp.transitions
@@ -94,10 +103,10 @@ class _Search:
     def improved(self, rows: list[Floats], i: int) -> Floats | None:
         """The plan's occupancy (N,) after all exchanges that help, None if none does."""
         objective = self.objective
-        value = objective.block_value(rows, i, rows[i])
-        rise = RISE * (abs(value) + objective.tradeoff)
+        value = objective.contribution(rows, i, rows[i])
+        rise = RISE * (abs(value) + objective.diversity_weight)
         before = self.choice.copy()
-        others = [objective.image(row) for j, row in enumerate(rows) if j != i]
+        others = [objective.compared.forward(row) for j, row in enumerate(rows) if j != i]
         for _ in range(MOST_PASSES):
             self.polytope.pause()
             kept, value, worth = self._try_all(others, value, rise)
@@ -109,9 +118,9 @@ class _Search:
                 self._prepare(self.polytope.vertex_of(self.choice).occupancy)
         if (self.choice == before).all():
             return None
-        # The passes only kept the occupancy up to date; what is handed out is computed, and judged, afresh.
+        # The passes only updated the occupancy; the result is computed, and judged, from scratch.
         occupancy = self._occupancy()
-        if objective.block_value(rows, i, occupancy) <= objective.block_value(rows, i, rows[i]) + rise / 2:
+        if objective.contribution(rows, i, occupancy) <= objective.contribution(rows, i, rows[i]) + rise / 2:
             self.choice = before
             self._prepare(rows[i])
             return None
@@ -119,20 +128,19 @@ class _Search:
 
     def neighbours(self, rows: list[Floats], i: int) -> Ints:
         """The choices that, each exchanged alone, leave the plan the most, best first."""
-        others = [self.objective.image(row) for j, row in enumerate(rows) if j != i]
+        others = [self.objective.compared.forward(row) for j, row in enumerate(rows) if j != i]
         *_, worth = self._try_all(others, 0.0, np.inf)
         tried = np.flatnonzero(np.isfinite(worth))
         return self._candidate[tried[np.argsort(-worth[tried], kind="stable")]]
 
     def _try_all(self, others: list[Floats], value: float, rise: float) -> tuple[int, float, Floats]:
         """One pass over all exchanges: how many were kept, the plan's contribution, and that with each candidate."""
-        k, objective = len(others) + 1, self.objective
         compared = np.stack(others)
         taken, worth = self.choice[self._state], np.full(len(self._candidate), -np.inf)
         kept, value = kernels.exchange_pass(
             self._candidate, self._column, worth, taken, *self._arrays, self.polytope.criterion.discount,
-            self._row_of, self._from_row, self._from_row[0].sum(), self.polytope.mdp.reward, objective.groups,
-            compared, xlogy(compared, compared), 1 / k, 2 * objective.tradeoff / (k * (k - 1)), value, rise,
+            self._row_of, self._from_row, self._from_row[0].sum(), self.polytope.mdp.reward, self._form.groups,
+            compared, xlogy(compared, compared), self._form.per_reward, self._form.per_divergence, value, rise,
             np.argsort(-self._from_row[0], kind="stable"), np.empty(len(taken)), np.empty(len(taken)), np.zeros(compared.shape[1]),
         )  # fmt: skip
         self.choice[self._state] = taken
@@ -144,7 +152,7 @@ class _Search:
         for choice in [*self._best_stand(rows, i, value), *away[:MOST_AWAY]]:
             attempt = self.choice.copy()
             attempt[self.polytope.mdp.choice_state[choice]] = choice
-            reached = self.objective.block_value(rows, i, self.polytope.vertex_of(attempt).occupancy)
+            reached = self.objective.contribution(rows, i, self.polytope.vertex_of(attempt).occupancy)
             if reached > value:
                 return attempt, reached
         return None
@@ -152,15 +160,15 @@ class _Search:
     def _best_stand(self, rows: list[Floats], i: int, value: float) -> Ints:
         """The pure self-loop in a visited state that contributes most, if more than `value`: all time is spent there,
         so that its divergence from each other plan has a closed form."""
-        mdp, k = self.polytope.mdp, len(rows)
+        mdp = self.polytope.mdp
         visited = np.zeros(mdp.n_states, bool)
         visits = self._from_row[0]
         visited[self._state[visits > kernels.WORTH_TRYING * visits.sum()]] = True
         loops = self._loops[visited[mdp.choice_state[self._loops]]]
-        group = self.objective.groups[loops]
-        met = np.stack([self.objective.image(row)[group] for j, row in enumerate(rows) if j != i])
-        apart = (np.log(2) + (xlogy(met, met) - (1 + met) * np.log1p(met)) / 2).sum(axis=0)
-        worth = mdp.reward[loops] / k + 2 * self.objective.tradeoff / (k * (k - 1)) * apart
+        group = self._form.groups[loops]
+        met = np.stack([self.objective.compared.forward(row)[group] for j, row in enumerate(rows) if j != i])
+        apart = divergence_from_one_place(met).sum(axis=0)
+        worth = mdp.reward[loops] / len(rows) + self._form.per_divergence * apart
         best = np.argsort(-worth, kind="stable")[:1]
         return loops[best[worth[best] > value]]
 
@@ -187,7 +195,7 @@ class _Search:
         self._row_of[ends] = 1 + np.arange(len(ends))
         if discount == 1:
             needed[reference], self._row_of[reference] = True, -1
-        # Tried are choices all of whose ends are known, in place of such choices.
+        # Candidates are choices whose successors are all known, in states whose own choice is such a choice.
         known = np.logical_and.reduceat(needed[matrix.indices], matrix.indptr[:-1])
         self._candidate = np.flatnonzero(known & ~self._stays & (matters & known[self.choice])[mdp.choice_state])
         self._column = (np.cumsum(matters) - 1)[mdp.choice_state[self._candidate]]

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from manyways.arrays import Floats
-from manyways.errors import SettingError, check_number, check_whole
+from manyways.errors import SettingError, check_integer, check_number
 from manyways.methods.ascent import Ascent, Status, Step, Watch, ascend, random_policies
-from manyways.objective import Objective
-from manyways.polytope import Polytope, Vertex
+from manyways.methods.base import METHODS, Method
+from manyways.objectives import SetObjective
+from manyways.polytope import Answer, Polytope, Vertex
+from manyways.types import Floats
 
 SMALLEST_STEP = 1e-9
 
 
+@METHODS.add
 @dataclass(frozen=True)
-class FrankWolfe:
+class FrankWolfe(Method):
     """Algorithm 2, with the settings of the paper's experiments as defaults.
 
     The objective is convex, so the full step is always the best one and the line search ends at its
     first trial, unless the gradient, which is infinite where a plan never goes and another does, is
-    smoothed so much (see `manyways.diversity`) that it no longer tells the truth.
+    smoothed so much (see `manyways.objectives.divergence`) that it no longer tells the truth.
 
     Attributes:
         iterations: T, the last iteration's number.
@@ -36,20 +39,29 @@ class FrankWolfe:
     smoothing: float = 1e-12
 
     def __post_init__(self) -> None:
-        check_whole("iterations", self.iterations, 0)
+        check_integer("iterations", self.iterations, 0)
         check_number("the tolerance", self.tolerance, 0)
         if not 0 < check_number("the shrinkage", self.shrinkage) < 1:
             raise SettingError(f"the shrinkage must lie strictly between 0 and 1, found {self.shrinkage}")
         if not check_number("the smoothing", self.smoothing) > 0:
             raise SettingError(f"the smoothing must be positive, found {self.smoothing}")
 
-    def run(self, polytope: Polytope, objective: Objective, k: int, seed: int, watch: Watch) -> Ascent:
+    def run(
+        self,
+        polytope: Polytope,
+        objective: SetObjective,
+        k: int,
+        seed: int,
+        watch: Watch,
+        fixed: Sequence[Vertex] = (),
+    ) -> Ascent:
         """Algorithm 2; line numbers are the paper's."""
-        warm: list[Vertex | None] = [None] * k
+        del fixed  # `keeps_plans` is False
+        warm: list[Answer | None] = [None] * k
 
         def advance(x: Floats, _: int) -> Step:
             gradient = objective.gradient(x, self.smoothing)
-            for i in range(k):  # line 5: the problem falls apart into one linear program a plan
+            for i in range(k):  # line 5: one linear program for each plan
                 warm[i] = polytope.best(gradient[i], warm[i])
             direction = np.stack([vertex.occupancy for vertex in warm if vertex is not None]) - x  # line 6
             gap = float((direction * gradient).sum())  # line 7
@@ -62,7 +74,7 @@ class FrankWolfe:
 
         return ascend(random_policies(polytope, k, seed), objective, advance, self.iterations, watch)
 
-    def _line_search(self, objective: Objective, x: Floats, direction: Floats) -> float:
+    def _line_search(self, objective: SetObjective, x: Floats, direction: Floats) -> float:
         """Shrink from the full step until the objective rises, then on as long as it rises more."""
         size, value = 1.0, objective.value(x)
         reached = objective.value(x + direction)

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyways.arrays import Floats
-from manyways.errors import SettingError, check_number, check_whole
+from manyways.errors import SettingError, check_integer, check_number
 from manyways.methods.ascent import Ascent, Status, Step, Watch, ascend, random_policies
-from manyways.objective import Objective
-from manyways.polytope import Polytope
+from manyways.methods.base import METHODS, Method
+from manyways.objectives import SetObjective
+from manyways.polytope import Polytope, Vertex
+from manyways.types import Floats
 
 
+@METHODS.add
 @dataclass(frozen=True)
-class ProjectedGradient:
+class ProjectedGradient(Method):
     """Algorithm 1.
 
     The paper prints the gradient mapping as (rho^{t+1} - rho^{t+1/2}) / eta; the theorem that it cites
@@ -26,11 +28,11 @@ class ProjectedGradient:
         tolerance: stop when consecutive points differ by at most this in norm (the rule of the
             paper's experiments).
         mapping_tolerance: stop when the norm of the gradient mapping is at most this (line 10).
-        steps: eta^t: one number for all t, or a sequence whose last entry goes on for ever. By default
+        steps: eta^t: one number for all t, or a sequence whose last entry is repeated. By default
             1 / (|gradient at the start| sqrt(t + 1)): the first step moves about as far as the
             polytope is wide, whatever the scale of the rewards, and the sum of steps diverges.
         rough_iterations: if given, the paper's inexact projection: SLSQP stopped after so many
-            iterations (the paper: 10). The points are then not quite the nearest ones.
+            iterations (the paper: 10). The points are then only near the nearest ones.
         smoothing: of the gradient at zero.
     """
 
@@ -42,9 +44,9 @@ class ProjectedGradient:
     smoothing: float = 1e-12
 
     def __post_init__(self) -> None:
-        check_whole("iterations", self.iterations, 0)
+        check_integer("iterations", self.iterations, 0)
         if self.rough_iterations is not None:
-            check_whole("rough_iterations", self.rough_iterations, 1)
+            check_integer("rough_iterations", self.rough_iterations, 1)
         check_number("the tolerance", self.tolerance, 0)
         check_number("the mapping tolerance", self.mapping_tolerance, 0)
         if not check_number("the smoothing", self.smoothing) > 0:
@@ -55,8 +57,17 @@ class ProjectedGradient:
                 raise SettingError(f"steps must be positive numbers, found {self.steps}")
             object.__setattr__(self, "steps", steps.tolist()[0] if np.ndim(self.steps) == 0 else tuple(steps.tolist()))
 
-    def run(self, polytope: Polytope, objective: Objective, k: int, seed: int, watch: Watch) -> Ascent:
+    def run(
+        self,
+        polytope: Polytope,
+        objective: SetObjective,
+        k: int,
+        seed: int,
+        watch: Watch,
+        fixed: Sequence[Vertex] = (),
+    ) -> Ascent:
         """Algorithm 1; line numbers are the paper's."""
+        del fixed  # `keeps_plans` is False
         start = random_policies(polytope, k, seed)
         steepness = float(np.linalg.norm(objective.gradient(start, self.smoothing)))
 

@@ -1,25 +1,24 @@
 """The default method: from vertex to vertex, one plan at a time, then action by action.
 
-The objective is convex and maximised, so there are best plans among the vertices, that is among the
-deterministic policies. Each step takes one plan to the vertex that the oracle finds best for it while
-the others stay, and keeps it only if the objective rises. What makes this work is the costs that the
-oracle is asked with:
+The objective is convex and maximised, so there are best plans among the vertices, that is among the deterministic
+policies. Each step takes one plan to the vertex that the oracle finds best for it while the others stay, and keeps it
+only if the objective rises. What makes this work are the costs that the oracle is given:
 
-*Secant costs.* The gradient at zero is infinite, and sees nothing but the next grain. A secant cost
-asks instead what a choice is worth if all the time spent in its state were spent on it, which is exact
-for an exchange of actions that leaves the states' shares as they are (`diversity.secant_pull`).
+*Secant costs.* The gradient is infinite at zero, and only judges an infinitely small change. A secant cost is what a
+choice is worth if all the time spent in its state were spent on it, which is exact for an exchange of actions that
+leaves the states' shares as they are (`objectives.divergence.secant_worths`). Other objectives give costs of their own.
 
-*Annealing.* States that a plan does not visit yet are judged as if it spent some time there. That time
-starts at about the typical time that the optimal plan spends on a step and shrinks in stages: first the
-plans spread out over different routes, then they settle.
+*Annealing.* States that a plan does not visit yet are judged as if it spent some time there. That time starts at about
+the typical time that the optimal plan spends on a step and shrinks in stages: first the plans spread out over different
+routes, then they settle.
 
-*Starts.* In the first round the plans that do not exist yet are represented by random policies. Several
-starts are made, and the best result is kept.
+*Starts.* In the first round the plans that do not exist yet are represented by random policies. Several starts are
+made, and the best result is kept.
 
-*Exchanges.* At the end, on models small enough for it, every exchange of one action in one plan is tried
-with the exact objective, until none helps (`methods.exchange`).
+*Exchanges.* At the end, on models small enough for it and for objectives that allow it, every exchange of one action in
+one plan is tried with the exact objective, until none helps (`methods.exchange`).
 
-docs/default-method.md has the figures behind each of these.
+docs/default-method.md has the measurements behind each of these.
 """
 
 from __future__ import annotations
@@ -27,40 +26,45 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from numbers import Real
+from typing import ClassVar
 
 import numpy as np
 
-from manyways.arrays import Floats
-from manyways.errors import SettingError, check_whole
+from manyways.errors import SettingError, check_integer
 from manyways.methods.ascent import Ascent, Halted, Status, Trace, Watch
+from manyways.methods.base import METHODS, Method
 from manyways.methods.exchange import exchange_actions, exchangeable, neighbours
-from manyways.objective import Objective
-from manyways.polytope import Polytope, Vertex
+from manyways.objectives import SetObjective
+from manyways.polytope import Answer, Polytope, Vertex
+from manyways.types import Floats
 
 SAME = 1e-9
-"""Occupancies that differ by no more are one plan."""
+"""Occupancies that differ by no more than this are one plan."""
 DIVERSITY_WEIGHTS = (0.01, 0.1, 1.0, 10.0, 100.0)
 MOST_UNUSED = 32
 RISE = 1e-10
 """A step counts if it raises the objective by more than this, relative to the objective's scale."""
 WORTH_A_ROUND = 1e-5
-"""Only a rise of more than this, on the same scale, has the other plans look again before the stage ends."""
+"""Only a rise of more than this, on the same scale, makes the other plans try again before the stage ends."""
 
 
+@METHODS.add
 @dataclass(frozen=True)
-class VertexAscent:
+class VertexAscent(Method):
     """The default: annealed vertex steps from several starts, then exchanges of single actions.
 
     Attributes:
-        starts: how many; by default as many as cost little: 1 from 150 states on, more for
-            smaller models, up to 8.
+        starts: how many starts; by default as many as cost little: 1 from 150 states on, more for smaller models, up
+            to 8.
         stages: time assumed in unvisited states, in units of the optimal plan's typical time per step.
         exchanges: whether to end with the search over single actions (up to 2,500 states).
         workers: threads that share the starts; the result does not depend on it.
     """
+
+    keeps_plans: ClassVar[bool] = True
 
     starts: int | None = None
     stages: tuple[float, ...] = (1.0, 0.35, 1e-3)
@@ -69,8 +73,8 @@ class VertexAscent:
 
     def __post_init__(self) -> None:
         if self.starts is not None:
-            check_whole("starts", self.starts, 1)
-        check_whole("workers", self.workers, 1)
+            check_integer("starts", self.starts, 1)
+        check_integer("workers", self.workers, 1)
         given = tuple(self.stages) if isinstance(self.stages, Iterable) else ()
         if not given or not all(_is_positive(stage) for stage in given):
             raise SettingError(f"stages must be a sequence of positive numbers, found {self.stages!r}")
@@ -79,7 +83,7 @@ class VertexAscent:
     def run(
         self,
         polytope: Polytope,
-        objective: Objective,
+        objective: SetObjective,
         k: int,
         seed: int,
         watch: Watch,
@@ -109,12 +113,12 @@ class VertexAscent:
         else:
             with ThreadPoolExecutor(self.workers) as pool:
                 climbs = list(pool.map(climb, range(starts)))
-        best = max(climbs, key=lambda climb: climb.value)  # of equals, the first: whatever the order of arrival
+        best = max(climbs, key=lambda climb: climb.value)  # of equals the first, whatever the order of arrival
         distinct = True
         if log.status is None and k > 1:
             with log.halting():
                 watch.check()
-                if self.exchanges and exchangeable(polytope, best.plans[len(fixed) :]):
+                if self.exchanges and exchangeable(polytope, objective, k, best.plans[len(fixed) :]):
                     best.exchange()
                 distinct = best.part_duplicates()
         status = log.status or (Status.CONVERGED if distinct else Status.FEWER_PLANS)
@@ -125,7 +129,7 @@ class VertexAscent:
 
 
 class _Log:
-    """What the starts share: the trace, the watch, and why they were to end early, if they were."""
+    """What the starts share: the trace, the watch, and the status of a search that was ended early."""
 
     def __init__(self, starts: int, watch: Watch) -> None:
         self.watch, self.starts, self.finished = watch, starts, 0
@@ -147,59 +151,56 @@ class _Log:
         self.calls += 1
         self.best = max(self.best, value)
         self.rows.append((value, max(rise, 0.0), float(rise > 0), self.watch.elapsed(), self.calls))
-        # How far a start has come can only be guessed, and a guess may be set back; the bar stays.
+        # The share of a start that is done is only an estimate and may fall; the progress bar must not.
         self.shown = max(self.shown, round(100 * (self.finished + share)))
         self.watch.tell(self.shown, 100 * self.starts, self.best)
 
 
 class _Climb:
-    """One start: k plans on their way up, the `fixed` first ones of which stay. `plans` is always a feasible answer."""
+    """One start: k plans on their way up, of which the `fixed` first ones stay. `plans` is always a feasible answer."""
 
     def __init__(
-        self, polytope: Polytope, objective: Objective, optimum: Vertex, fixed: Sequence[Vertex], k: int, log: _Log
+        self,
+        polytope: Polytope,
+        objective: SetObjective,
+        optimum: Answer,
+        fixed: Sequence[Vertex],
+        k: int,
+        log: _Log,
     ) -> None:
         self.polytope, self.objective, self.optimum, self.log = polytope, objective, optimum, log
         self.k, self.fixed = k, len(fixed)
-        self.plans = [*fixed, *[optimum] * (k - len(fixed))]
+        self.plans: list[Vertex] = [*fixed, *[optimum] * (k - len(fixed))]
         self.value = self._value() if fixed else optimum.value
 
     def run(self, stages: tuple[float, ...], rng: np.random.Generator) -> None:
         if self.k == 1:
             self.log.step(self.value, 0.0, 1.0)
             return
-        objective, k, reward = self.objective, self.k, self.objective.mdp.reward
         fixed, free, optimum = self.fixed, self.k - self.fixed, self.optimum
         typical = float(optimum.occupancy @ optimum.occupancy)
-        scale = abs(optimum.value) + objective.tradeoff
+        scale = abs(optimum.value) + self.objective.diversity_weight
         rows = [vertex.occupancy for vertex in self.plans[:fixed]]
-        rows += [self.polytope.wander(rng) for _ in range(free)]
-        earned = np.array([row @ reward for row in rows])
-        apart = objective.distances(np.stack(rows))
-        warm = [optimum] * k
+        working = self.objective.working_set([*rows, *(self.polytope.wander(rng) for _ in range(free))])
+        warm = [optimum] * self.k
         for number, stage in enumerate(stages):
             idle = tried = 0
             while idle < free:
                 self.log.watch.check()
                 i = fixed + tried % free
-                rest = np.arange(k) != i
-                warm[i] = self.polytope.best(objective.secant(rows, i, stage * typical), warm[i])
-                row = warm[i].occupancy
-                distances = objective.distances_to(rows, i, row)
-                before = objective.contribution(k, earned[i], apart[i, rest])
-                after = objective.contribution(k, float(row @ reward), distances)
-                founding = number == 0 and tried < free  # a random policy is no plan yet: replace it anyway
-                if founding or after > before + RISE * scale:
-                    rows[i], earned[i] = row, row @ reward
-                    apart[i, rest] = apart[rest, i] = distances
-                    self.plans[i] = warm[i]
-                    self.value = objective.combine(earned, apart)
-                    idle = 0 if after > before + WORTH_A_ROUND * scale else idle + 1
+                warm[i] = self.polytope.best(working.costs(i, stage * typical), warm[i])
+                offer = working.offer(i, warm[i].occupancy)
+                founding = number == 0 and tried < free  # a random policy is not a plan yet: replace it in any case
+                if founding or offer.after > offer.before + RISE * scale:
+                    working.accept(offer)
+                    self.plans[i], self.value = warm[i], working.value
+                    idle = 0 if offer.after > offer.before + WORTH_A_ROUND * scale else idle + 1
                 else:
                     idle += 1
                 tried += 1
-                # A stage takes some four rounds, and is over after a whole one of which nothing came.
+                # A stage takes about four rounds, and ends after a whole round without success.
                 share = max(idle / free, tried / (tried + 4 * free))
-                self.log.step(self.value, after - before, (number + share) / len(stages))
+                self.log.step(self.value, offer.rise, (number + share) / len(stages))
 
     def _value(self) -> float:
         return self.objective.value(np.stack([vertex.occupancy for vertex in self.plans]))
@@ -207,8 +208,8 @@ class _Climb:
     def part_duplicates(self) -> bool:
         """Replace each plan that equals an earlier one by the best other vertex found; False if none is found.
 
-        Where diversity is worth little the objective is highest with equal plans, but nobody asks for the same
-        plan twice. Tried: the same plan but for one action, what the oracle proposes as diversity gains weight, and
+        Where diversity is worth little the objective is highest with equal plans, but nobody wants the same plan
+        twice. Candidates are the same plan but for one action, what the oracle proposes as diversity gains weight, and
         plans made to take a choice that no plan takes yet.
         """
         for i in range(max(self.fixed, 1), self.k):
@@ -219,18 +220,19 @@ class _Climb:
             found = [vertex for vertex in self._proposals(rows, i) if not _among(vertex.occupancy, others)]
             if not found:
                 return False
-            self.plans[i] = max(found, key=lambda v, i=i, rows=rows: self.objective.block_value(rows, i, v.occupancy))
+            self.plans[i] = max(found, key=lambda v, i=i, rows=rows: self.objective.contribution(rows, i, v.occupancy))
             self.value = self._value()
         return True
 
     def _proposals(self, rows: list[Floats], i: int) -> Iterator[Vertex]:
         reward, k = self.objective.mdp.reward, self.k
         scale = max(float(np.abs(reward).max()), 1e-12)
-        if exchangeable(self.polytope, self.plans[i : i + 1]):
+        if exchangeable(self.polytope, self.objective, k, self.plans[i : i + 1]):
             yield from islice(neighbours(self.polytope, self.objective, rows, self.plans[i], i), self.k)
-        for weight in DIVERSITY_WEIGHTS:
-            stronger = replace(self.objective, tradeoff=max(self.objective.tradeoff, scale) * weight)
-            yield self.polytope.best(stronger.secant(rows, i, 1e-3), self.plans[i])
+        for factor in DIVERSITY_WEIGHTS:
+            weight = max(self.objective.diversity_weight, scale) * factor
+            stronger = self.objective.with_diversity_weight(weight)
+            yield self.polytope.best(stronger.costs(rows, i, 1e-3), self.plans[i])
         unused = np.flatnonzero(np.sum(rows, axis=0) <= 0)
         for choice in unused[np.argsort(-reward[unused], kind="stable")][:MOST_UNUSED]:
             lure = reward / k
@@ -249,7 +251,10 @@ class _Climb:
 
 
 def _is_positive(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < np.inf
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < np.inf
+    except OverflowError:  # an integer too large for a float
+        return False
 
 
 def _among(row: Floats, others: list[Floats]) -> bool:

@@ -7,13 +7,12 @@ HiGHS keeps its basis between calls, so only the first call of a polytope is col
 
 from __future__ import annotations
 
-import highspy
 import numpy as np
 from scipy import sparse
 
-from manyways.arrays import Floats, Sparse
 from manyways.errors import SolverError
-from manyways.polytope.policy_iteration import Vertex
+from manyways.polytope.vertex import Answer, Vertex
+from manyways.types import Floats, Sparse
 
 FEASIBILITY = 1e-10
 """The tightest that HiGHS takes."""
@@ -23,6 +22,8 @@ class LinearProgram:
     """max <c, x> subject to `equalities` x = `right`, x >= `at_least`, for changing c."""
 
     def __init__(self, equalities: Sparse, right: Floats, at_least: float) -> None:
+        import highspy  # here, because most plans need no linear program
+
         rows, columns = equalities.shape
         model = highspy.HighsLp()
         model.num_row_, model.num_col_ = rows, columns
@@ -35,7 +36,7 @@ class LinearProgram:
         model.a_matrix_.start_ = equalities.indptr
         model.a_matrix_.index_ = equalities.indices
         model.a_matrix_.value_ = equalities.data
-        self._highs = highspy.Highs()
+        self._highs, self._optimal = highspy.Highs(), highspy.HighsModelStatus.kOptimal
         self._highs.silent()
         self._highs.setOptionValue("primal_feasibility_tolerance", FEASIBILITY)
         self._highs.setOptionValue("dual_feasibility_tolerance", FEASIBILITY)
@@ -43,23 +44,23 @@ class LinearProgram:
         self._columns = np.arange(columns, dtype=np.int32)
         self._equalities, self._right, self._at_least = equalities, right, at_least
 
-    def best(self, c: Floats, warm: Vertex | None = None) -> Vertex:
+    def best(self, c: Floats, warm: Vertex | None = None) -> Answer:
         """The maximising vertex; `warm` is not needed, the last basis is the warm start."""
         del warm
         self._highs.changeColsCost(len(self._columns), self._columns, c)
         self._highs.run()
         status = self._highs.getModelStatus()
-        if status != highspy.HighsModelStatus.kOptimal:
+        if status != self._optimal:
             raise SolverError(f"the linear program ended as '{self._highs.modelStatusToString(status)}'")
         solution = self._highs.getSolution()
         x = np.maximum(np.array(solution.col_value), self._at_least)
         value = float(c @ x)
-        return Vertex(x, value, max(self._bound(c, np.array(solution.row_dual)), value))
+        return Answer(x, value=value, bound=max(self._bound(c, np.array(solution.row_dual)), value))
 
     def _bound(self, c: Floats, prices: Floats) -> float:
         """Weak duality with the solver's prices, which need not be right for the bound to be."""
-        # All x sum to one, so what remains of an unpaid c costs at most its largest entry times the
-        # free mass, and the demanded minimum gets what it gets.
+        # All x sum to one. Each x takes `at_least` everywhere and distributes the remaining mass, which can earn at
+        # most the largest of the reduced costs.
         unpaid = c - self._equalities.T @ prices
         free = 1 - self._at_least * len(unpaid)
         return float(self._right @ prices + self._at_least * unpaid.sum() + max(unpaid.max(), 0.0) * free)

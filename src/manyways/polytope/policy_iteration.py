@@ -18,48 +18,21 @@ its own h, whatever the arithmetic did before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from manyways.arrays import Floats, Ints, Sparse
-from manyways.mdp import MDP
-from manyways.occupancy import WELL_CHOSEN, choices_towards, dominance, first_best, stationary_distributions
-from manyways.structure import closed_components, reachable, recurrent_core
+from manyways.model.graph import closed_components, reachable, recurrent_core
+from manyways.model.mdp import MDP
+from manyways.model.occupancy import WELL_CHOSEN, choices_towards, dominance, first_best, stationary_distributions
+from manyways.polytope.oracle import Pause
+from manyways.polytope.vertex import Answer, Vertex
+from manyways.types import Floats, Ints, Sparse
 
 MAX_ITERATIONS = 1000
 RELATIVE_TOLERANCE = 1e-13
-
-
-@dataclass
-class Pause:
-    """Called by oracles between pieces of work; what `check` then raises ends a solve."""
-
-    check: Callable[[], None] | None = None
-
-    def __call__(self) -> None:
-        if self.check is not None:
-            self.check()
-
-
-@dataclass(frozen=True, eq=False)
-class Vertex:
-    """An answer of the linear oracle.
-
-    Attributes:
-        occupancy: (N,) the maximiser.
-        value: <c, occupancy>.
-        bound: no occupancy has more than this; proved by weak duality.
-        choices: (S,) the deterministic policy behind it, where there is one; a warm start.
-    """
-
-    occupancy: Floats
-    value: float
-    bound: float
-    choices: Ints | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +53,13 @@ class PolicyIteration:
         self._core = recurrent_core(mdp) if discount == 1 else None
         self._identity = sparse.eye_array(mdp.n_states, format="csr")
 
-    def best(self, c: Floats, warm: Vertex | None = None) -> Vertex:
+    def best(self, c: Floats, warm: Vertex | None = None) -> Answer:
         """The vertex of highest <c, rho> for an (N,) c."""
+        return self.best_from(c, self._first_choices(c) if warm is None or warm.choices is None else warm.choices)
+
+    def best_from(self, c: Floats, choices: Ints) -> Answer:
+        """The same, starting from a policy with one choice per state (S,)."""
         mdp = self.mdp
-        choices = self._first_choices(c) if warm is None or warm.choices is None else warm.choices
         best: _Evaluation | None = None
         bound = np.inf
         seen: set[bytes] = set()
@@ -106,11 +82,11 @@ class PolicyIteration:
                 break  # policies that tie to the last digit can go round in circles
             seen.add(now.choices.tobytes())
             choices = np.where(better, first_best(mdp, future), now.choices)
-        assert best is not None
+        assert best is not None  # the loop runs at least once
         occupancy = np.zeros(mdp.n_choices)
         occupancy[best.choices] = best.visits
         value = float(occupancy @ c)
-        return Vertex(occupancy, value, max(bound, value), best.choices)
+        return Answer(occupancy, best.choices, value=value, bound=max(bound, value))
 
     def _bound(self, future: Floats, values: Floats) -> float:
         advantage = (future - values[self.mdp.choice_state]).max()

@@ -8,14 +8,13 @@ four-room worlds (1,725 choices) before it was chosen: PIQP 9 ms with a residual
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
-import piqp
 from scipy import sparse
-from scipy.optimize import minimize
 
-from manyways.arrays import Floats, Sparse
 from manyways.errors import SolverError
+from manyways.types import Floats, Sparse
 
 TOLERANCE = 1e-12
 ACCEPTED = 1e-9
@@ -26,12 +25,14 @@ class Projection:
 
     def __init__(self, equalities: Sparse, right: Floats, at_least: float) -> None:
         self._equalities, self._right, self._at_least = equalities, right, at_least
-        self._solver: piqp.SparseSolver | None = None
+        self._solver: Any = None
 
     def __call__(self, y: Floats) -> Floats:
         """(N,) -> (N,) the nearest point."""
         n = len(y)
         if self._solver is None:
+            import piqp  # here, because most plans never project
+
             self._solver = piqp.SparseSolver()
             self._solver.settings.eps_abs = self._solver.settings.eps_rel = TOLERANCE
             # Without these the point is feasible, but only to 5e-5 the nearest.
@@ -56,7 +57,9 @@ class Projection:
 
     def inexact(self, y: Floats, start: Floats, iterations: int) -> Floats:
         """The paper's projection: at most so many iterations of SLSQP from `start`. Dense, slow, and not
-        quite the nearest point when it stops early: kept for the comparison with the exact one."""
+        quite the nearest point when it stops early; it is here to be compared with the exact one."""
+        from scipy.optimize import minimize
+
         dense = self._equalities.toarray()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # running into the iteration limit is the point here

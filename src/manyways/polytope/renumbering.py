@@ -8,23 +8,16 @@ as fast. The copy costs the memory of the model once more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy import sparse
 
-from manyways.arrays import Floats, Ints
-from manyways.mdp import MDP
-from manyways.polytope.policy_iteration import Pause, PolicyIteration, Vertex
+from manyways.model.graph import levels_towards
+from manyways.model.mdp import MDP
+from manyways.polytope.oracle import Pause
+from manyways.polytope.policy_iteration import PolicyIteration
 from manyways.polytope.sweeps import Sweeps
-from manyways.structure import levels_towards
-
-
-@dataclass(frozen=True, eq=False)
-class _OutsideVertex(Vertex):
-    """A vertex in the model's own numbers that remembers itself in the copy's."""
-
-    inside: Vertex | None = None
+from manyways.polytope.vertex import Answer, Vertex
+from manyways.types import Floats, Ints
 
 
 class RenumberedSweeps:
@@ -41,22 +34,23 @@ class RenumberedSweeps:
         self._choice_inside = np.empty(mdp.n_choices, np.int64)
         self._choice_inside[self._choices] = np.arange(mdp.n_choices)
 
-    def best(self, c: Floats, warm: Vertex | None = None) -> Vertex:
-        """The vertex of highest <c, rho> for an (N,) c."""
-        found = self._inside.best(c[self._choices], self._brought_in(warm))
+    def best(self, c: Floats, warm: Vertex | None = None) -> Answer:
+        """The vertex of highest <c, rho> for an (N,) c; its memory is the answer on the copy."""
+        found = self._inside.best(c[self._choices], self._on_copy(warm))
         occupancy = np.empty(len(c))
         occupancy[self._choices] = found.occupancy
         choices = np.empty(len(self._states), np.int64)
         choices[self._states] = self._choices[np.asarray(found.choices)]
-        return _OutsideVertex(occupancy, found.value, found.bound, choices, found)
+        return Answer(occupancy, choices, value=found.value, bound=found.bound, memory=found)
 
-    def _brought_in(self, warm: Vertex | None) -> Vertex | None:
+    def _on_copy(self, warm: Vertex | None) -> Vertex | None:
+        """A warm start in the numbers of the copy."""
         if warm is None or warm.choices is None:
             return None
-        if isinstance(warm, _OutsideVertex):
-            return warm.inside
+        if isinstance(warm, Answer) and isinstance(warm.memory, Answer):
+            return warm.memory
         choices = self._choice_inside[warm.choices[self._states]]
-        return Vertex(warm.occupancy[self._choices], warm.value, warm.bound, choices)
+        return Vertex(warm.occupancy[self._choices], choices)
 
 
 def renumber(mdp: MDP, states: Ints) -> tuple[MDP, Ints]:

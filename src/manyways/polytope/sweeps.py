@@ -26,15 +26,17 @@ when something stops changing. Discounted models have the same bounds, shifted b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from manyways import kernels
-from manyways.arrays import Floats
-from manyways.mdp import MDP
-from manyways.occupancy import choices_towards
-from manyways.polytope.policy_iteration import Pause, PolicyIteration, Vertex
+from manyways.kernels import sweeps as kernels
+from manyways.model.mdp import MDP
+from manyways.model.occupancy import choices_towards
+from manyways.polytope.oracle import Pause
+from manyways.polytope.policy_iteration import PolicyIteration
+from manyways.polytope.vertex import Answer, Vertex
+from manyways.types import Floats
 
 TOLERANCE = 1e-9
 """Of the proved optimum, relative to the largest |c|."""
@@ -66,13 +68,6 @@ class _State:
         return _State(self.choice.copy(), self.h.copy(), self.y.copy(), self.reference, self.g)
 
 
-@dataclass(frozen=True, eq=False)
-class SweptVertex(Vertex):
-    """A vertex that remembers where the solve stood."""
-
-    state: _State | None = None
-
-
 class _GaveUp(Exception):
     """The sweeps cannot finish; the exact method should."""
 
@@ -95,10 +90,10 @@ class Sweeps:
         self._ones, self._b = np.ones(n), np.empty(n)
         self._cold: dict[int, np.ndarray] = {}
 
-    def best(self, c: Floats, warm: Vertex | None = None) -> Vertex:
+    def best(self, c: Floats, warm: Vertex | None = None) -> Answer:
         """The vertex of highest <c, rho> for an (N,) c."""
-        if isinstance(warm, SweptVertex) and warm.state is not None:
-            state = warm.state.copy()
+        if isinstance(warm, Answer) and isinstance(warm.memory, _State):
+            state = warm.memory.copy()
         elif warm is not None and warm.choices is not None:
             state = self._from_policy(c, warm)
         else:
@@ -112,7 +107,7 @@ class Sweeps:
 
     # ---- the two criteria ---------------------------------------------------------------------
 
-    def _average(self, c: Floats, at: _State) -> Vertex:
+    def _average(self, c: Floats, at: _State) -> Answer:
         scale = float(np.abs(c).max())
         stay = int(self._loops[np.argmax(c[self._loops])]) if self._loops.size else -1
         floor = float(c[stay]) if stay >= 0 else float(c.min())
@@ -159,7 +154,7 @@ class Sweeps:
         visits[at.reference] = 1.0
         return self._vertex(c, at, order, waiting, visits, top)
 
-    def _discounted(self, c: Floats, at: _State) -> Vertex:
+    def _discounted(self, c: Floats, at: _State) -> Answer:
         scale = float(np.abs(c).max())
         order = self._order_anyway(at)
         for iteration in range(MAX_ITERATIONS):
@@ -271,7 +266,7 @@ class Sweeps:
 
     # ---- answers ------------------------------------------------------------------------------
 
-    def _vertex(self, c: Floats, at: _State, order: np.ndarray, waiting: Floats, visits: Floats, top: float) -> Vertex:
+    def _vertex(self, c: Floats, at: _State, order: np.ndarray, waiting: Floats, visits: Floats, top: float) -> Answer:
         # Mass is pushed until so little is left that it is lost in a whole round trip.
         enough = MASS_LEFT * (max(float(at.y[at.reference]), 1.0) if self.discount == 1 else 1.0)
         left = kernels.push(order, *self._rows, waiting, visits, MAX_PUSHES, 1e-3 * enough / len(order), enough)
@@ -280,9 +275,9 @@ class Sweeps:
         occupancy = np.zeros(self.mdp.n_choices)
         occupancy[at.choice] = visits / visits[order].sum()  # in this order, rounding does not depend on the numbering
         value = float(occupancy @ c)
-        return SweptVertex(occupancy, value, max(top, value), at.choice.astype(np.int64), at)
+        return Answer(occupancy, at.choice.astype(np.int64), value=value, bound=max(top, value), memory=at)
 
-    def _staying(self, c: Floats, at: _State, stay: int, top: float) -> Vertex:
+    def _staying(self, c: Floats, at: _State, stay: int, top: float) -> Answer:
         """Standing still is best; everyone heads there. The warm start keeps the round-trip policy."""
         there = np.zeros(self.mdp.n_states, bool)
         there[self.mdp.choice_state[stay]] = True
@@ -291,8 +286,9 @@ class Sweeps:
         occupancy = np.zeros(self.mdp.n_choices)
         occupancy[stay] = 1.0
         at.g = -np.inf
-        return SweptVertex(occupancy, float(c[stay]), max(top, float(c[stay])), choices, at)
+        value = float(c[stay])
+        return Answer(occupancy, choices, value=value, bound=max(top, value), memory=at)
 
-    def _exactly(self, c: Floats, at: _State) -> Vertex:
-        found = self.exact.best(c, Vertex(at.h, 0.0, 0.0, at.choice.astype(np.int64)))
-        return SweptVertex(found.occupancy, found.value, found.bound, found.choices, self._from_policy(c, found))
+    def _exactly(self, c: Floats, at: _State) -> Answer:
+        found = self.exact.best_from(c, at.choice.astype(np.int64))
+        return replace(found, memory=self._from_policy(c, found))

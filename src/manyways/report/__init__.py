@@ -18,13 +18,13 @@ from weakref import WeakKeyDictionary
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from manyways.formats.archive import write_whole
-from manyways.planset import PlanSet
+from manyways.files import write_bytes
+from manyways.plans.planset import PlanSet
 from manyways.report.chart import price_chart
 from manyways.report.view import kept_in, view
 
 if TYPE_CHECKING:
-    from manyways.studies.sweeping import Sweep
+    from manyways.studies.sweeps import Sweep
 
 __all__ = ["Live", "notebook_view", "render", "write_report"]
 
@@ -66,7 +66,7 @@ def render(plans: PlanSet, live: Live | None = None, sweep: Sweep | None = None,
 
 def write_report(plans: PlanSet, path: Path, sweep: Sweep | None = None, plans_file: Path | None = None) -> None:
     """Write the page as one file that needs no network and no program but a browser."""
-    write_whole(path, render(plans, sweep=sweep, plans_file=plans_file).encode())
+    write_bytes(path, render(plans, sweep=sweep, plans_file=plans_file).encode())
 
 
 def notebook_view(plans: PlanSet) -> str:

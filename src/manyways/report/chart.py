@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manyways.planset import PlanSet
+from manyways.plans.planset import PlanSet
 
 if TYPE_CHECKING:
-    from manyways.studies.sweeping import Sweep
+    from manyways.studies.sweeps import Sweep
 
 WIDTH, HEIGHT = 560.0, 320.0
 LEFT, RIGHT, TOP, BOTTOM = 40.0, 20.0, 18.0, 48.0

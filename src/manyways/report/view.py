@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import base64
 import shlex
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 
-from manyways.arrays import Floats, Ints
-from manyways.behaviour import Labels, StateActions, States
-from manyways.layout import Grid
-from manyways.mdp import MDP
-from manyways.methods import FrankWolfe, ProjectedGradient, VertexAscent
-from manyways.occupancy import state_occupancy
-from manyways.planset import PlanSet
-from manyways.portrait import Measure, Portrait, measures, portraits
+from manyways.behaviours import StateActions
+from manyways.describe import Measure, Portrait, measures, portraits
+from manyways.methods import VertexAscent
+from manyways.model.layout import Grid
+from manyways.model.mdp import MDP
+from manyways.model.occupancy import state_occupancy
+from manyways.objectives import MeanDivergence
+from manyways.plans.planset import PlanSet
+from manyways.polytope import Average
+from manyways.registry import word_for
+from manyways.types import Floats, Ints
 
 LARGEST_SIDE = 256
 """Maps with more cells than this along a side are drawn in blocks of cells."""
@@ -45,11 +49,11 @@ def view(plans: PlanSet) -> dict[str, Any]:
     found, words = measures(plans), portraits(plans)
     by_state = state_occupancy(plans.mdp, plans.occupancies)
     return {
-        "model": plans.mdp.name.partition("?")[0],
-        "with": plans.mdp.name.partition("?")[2].replace("&", ", "),
+        "model": plans.mdp.name,
+        "with": _settings_of_source(plans.mdp),
         "k": plans.k,
         "promise": _promise(plans),
-        "settings": {"k": plans.k, "tradeoff": f"{plans.tradeoff:.6g}", "seed": plans.seed},
+        "settings": {"k": plans.k, "tradeoff": _tradeoff(plans), "seed": plans.seed},
         "drawn": plans.mdp.layout is not None,
         "marks": _map_marks(plans.mdp),
         "cards": [_card(plans, i, words[i], found, by_state[i]) for i in range(plans.k)],
@@ -63,6 +67,16 @@ def view(plans: PlanSet) -> dict[str, Any]:
         "verified": plans.certificate is not None and plans.certificate.ok,
         "data": _data(plans, words, found, by_state),
     }
+
+
+def _settings_of_source(mdp: MDP) -> str:
+    """The settings with which the model was read: "map_name=8x8, terminal=restart"."""
+    query = (mdp.source or "").partition("?")[2]
+    return ", ".join(f"{name}={value}" for name, value in parse_qsl(query, keep_blank_values=True))
+
+
+def _tradeoff(plans: PlanSet) -> str:
+    return "" if plans.tradeoff is None else f"{plans.tradeoff:.6g}"
 
 
 def kept_in(plans: PlanSet, file: Path | None) -> dict[str, Any]:
@@ -100,7 +114,7 @@ def _card(plans: PlanSet, i: int, words: Portrait, found: list[Measure], by_stat
     ]
     return {
         "number": i + 1,
-        "key": plans.key(i),
+        "key": plans[i].key,
         "title": words.title,
         "sentences": words.sentences,
         "figures": figures,
@@ -225,10 +239,10 @@ def _facts(plans: PlanSet) -> list[tuple[str, str]]:
     facts = [
         ("Model", f"{plans.mdp.name}: {plans.mdp.n_states:,} states, {plans.mdp.n_choices:,} choices"),
         ("Fingerprint of the model", plans.mdp.digest[:16]),
-        ("Objective", f"{plans.objective:.6g} = mean reward {plans.rewards.mean():.6g} + {plans.tradeoff:g} × diversity {plans.diversity:.4f}"),
+        ("Objective", f"{plans.objective:.6g}: {plans.maximised.describe()}; mean reward {plans.rewards.mean():.6g}, diversity {plans.diversity:.4f}"),
         ("Highest reward of any plan", f"{plans.optimal_reward:.6g} per step (proved)"),
-        ("What counts as different", _behaviour(plans)),
-        ("What counts as reward", _criterion(plans)),
+        ("What counts as different", _described(plans.behaviour)),
+        ("What counts as reward", _described(plans.criterion)),
         ("Search", f"{plans.method!r}, seed {plans.seed}: {plans.status}, {plans.seconds:.2f} s"),
         ("Frank-Wolfe gap", f"{plans.gap:.4g}: what a first-order step could still gain at most" if isfinite(plans.gap) else "not computed: it was interrupted"),
         ("Programs", versions),
@@ -241,17 +255,10 @@ def _facts(plans: PlanSet) -> list[tuple[str, str]]:
     return facts
 
 
-def _behaviour(plans: PlanSet) -> str:
-    if isinstance(plans.behaviour, Labels):
-        names = ", ".join(plans.behaviour.names) or "all"
-        return f"how time is shared between labels ({names}): {plans.behaviour!r}"
-    words = "in which states time is spent" if isinstance(plans.behaviour, States) else "what is done where"
-    return f"{words}: {plans.behaviour!r}"
-
-
-def _criterion(plans: PlanSet) -> str:
-    words = "the long-run mean per step" if plans.criterion.discount == 1 else "a sum in which later steps count less"
-    return f"{words}: {plans.criterion!r}"
+def _described(kind: Any) -> str:
+    """What a setting means, and the setting itself."""
+    words = kind.describe()
+    return repr(kind) if words == repr(kind) else f"{words}: {kind!r}"
 
 
 def _check(check: Any) -> dict[str, Any]:
@@ -270,34 +277,40 @@ def _reproduction(plans: PlanSet, file: Path | None) -> dict[str, str]:
         return {"kind": "command", "text": shlex.join(["manyways", "plan", plans.mdp.source, *options])}
     around = ", keep=plans.policies[list(plans.kept)], avoid=plans.avoided" if plans.kept or len(plans.avoided) else ""
     call = (
-        f"mw.plan(plans.mdp, k={plans.k}, tradeoff={plans.tradeoff!r}, seed={plans.seed}, method=mw.{plans.method!r}, "
-        f"criterion=mw.{plans.criterion!r}, behaviour=mw.{plans.behaviour!r}{around})"
+        f"mw.plan(plans.mdp, k={plans.k}, objective=plans.maximised, seed={plans.seed}, method=plans.method, "
+        f"criterion=plans.criterion, behaviour=plans.behaviour{around})"
     )
     saved = f"mw.load({str(file)!r})" if file is not None else "mw.load('plans.mw')  # wherever this very set is saved"
     return {"kind": "call", "text": f"import manyways as mw\n\nplans = {saved}\nagain = {call}"}
 
 
+OPTIONS = {
+    ("VertexAscent", "starts"): "--starts",
+    ("VertexAscent", "workers"): "--workers",
+    ("Discounted", "discount"): "--discount",
+    ("MeanDivergence", "tradeoff"): "--tradeoff",
+}
+"""The settings of classes that `manyways plan` has options for."""
+
+
 def _options(plans: PlanSet) -> list[str] | None:
     """The options of `manyways plan`, or None if the settings are beyond them."""
-    options = ["--k", str(plans.k), "--tradeoff", repr(plans.tradeoff), "--seed", str(plans.seed)]
-    if plans.criterion.discount < 1:
-        options += ["--discount", repr(plans.criterion.discount)]
-    names = {StateActions(): None, States(): "states", Labels(): "labels"}
-    if plans.behaviour not in names:
-        return None
-    if names[plans.behaviour]:
-        options += ["--behaviour", str(names[plans.behaviour])]
-    method = plans.method
-    if isinstance(method, VertexAscent):
-        if asdict(method) != asdict(VertexAscent(starts=method.starts, workers=method.workers)):
+    options = ["--k", str(plans.k), "--seed", str(plans.seed)]
+    kinds = (
+        (plans.maximised, MeanDivergence, None),
+        (plans.criterion, Average, None),
+        (plans.behaviour, StateActions, "--behaviour"),
+        (plans.method, VertexAscent, "--method"),
+    )
+    for kind, usual, option in kinds:
+        changed = [item.name for item in fields(kind) if getattr(kind, item.name) != item.default]
+        named = [OPTIONS.get((type(kind).__name__, name)) for name in changed]
+        if None in named or (type(kind) is not usual and option is None and not named):
             return None
-        options += ["--starts", str(method.starts)] if method.starts else []
-    elif method == FrankWolfe():
-        options += ["--method", "frank-wolfe"]
-    elif method == ProjectedGradient():
-        options += ["--method", "projected-gradient"]
-    else:
-        return None
+        if type(kind) is not usual and option is not None:
+            options += [option, word_for(type(kind).__name__)]
+        for name, flag in zip(changed, named, strict=True):
+            options += [str(flag), str(getattr(kind, name))]
     return options
 
 
@@ -356,7 +369,7 @@ def _data(plans: PlanSet, words: list[Portrait], found: list[Measure], by_state:
         "world": world,
         "distances": [[round(float(x), 3) for x in row] for row in plans.distances],
         "plans": [
-            {"key": plans.key(i), "title": words[i].title, **pictures[i], "runs": runs[i]} for i in range(plans.k)
+            {"key": plans[i].key, "title": words[i].title, **pictures[i], "runs": runs[i]} for i in range(plans.k)
         ],
         "visited": _names_on_the_way(mdp, runs) if canvas is None else None,
     }
@@ -404,7 +417,7 @@ def _runs(plans: PlanSet, found: list[Measure], canvas: _Canvas | None) -> list[
         expected = steps[i]
         wanted = USUAL_RUN if expected is None else int(min(4 * expected, LONGEST_RUN))
         length = int(np.clip(wanted, SHORTEST_RUN, max(most, SHORTEST_RUN)))
-        policy = plans.policy(i)
+        policy = plans[i].policy
         own = []
         for seed in range(RUNS):
             run = policy.rollout(length, np.random.default_rng(seed))

@@ -10,8 +10,8 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from manyways.errors import ManywaysError, SettingError, check_whole
-from manyways.mdp import MDP
+from manyways.errors import ManywaysError, SettingError, check_integer
+from manyways.model.mdp import MDP
 from manyways.studies.store import Store
 from manyways.studies.trial import Row, Trial, perform
 
@@ -44,7 +44,7 @@ def run_trials(
         progress: called with the number of rows there are and will be.
     """
     if workers is not None:
-        check_whole("workers", workers, 1)
+        check_integer("workers", workers, 1)
     known = store.rows(study)
     waiting = [trial for trial in trials if trial.key not in known]
     tell = progress or (lambda *_: None)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from manyways.errors import SettingError, check_number, check_whole
+from manyways.errors import SettingError, check_integer, check_number
 from manyways.planning import library_versions
 from manyways.studies import claims, figures
 from manyways.studies.claims import Verdict
@@ -45,8 +45,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.trials is not None:
-            check_whole("trials", self.trials, 1)
-        check_whole("seed", self.seed, 0)
+            check_integer("trials", self.trials, 1)
+        check_integer("seed", self.seed, 0)
         for name in self.methods:
             if name not in METHODS:
                 raise SettingError(f"there is no method {name!r} to study; choose from {', '.join(METHODS)}")
@@ -125,7 +125,7 @@ def _transition_trials(settings: Settings) -> list[Trial]:
 
 
 def _size(value: float) -> int:
-    return check_whole("a set size", int(value) if value == int(value) else value, 1)
+    return check_integer("a set size", int(value) if value == int(value) else value, 1)
 
 
 def _map_trials(values: str) -> Callable[[Settings], list[Trial]]:

@@ -13,7 +13,7 @@ from matplotlib.ticker import NullFormatter
 
 from manyways.draw import occupancy_maps, save_picture, world_map
 from manyways.formats import read
-from manyways.planning import plan_whole
+from manyways.planning import plan_or_interrupt
 from manyways.studies.results import Results
 from manyways.studies.trial import METHODS
 
@@ -95,7 +95,7 @@ def maps(axis: str) -> Callable[[Results, Settings], dict[str, Figure]]:
         drawn = {}
         for row in found.good:
             mdp = read(row["source"])
-            plans = plan_whole(mdp, row["k"], row["tradeoff"], seed=row["seed"], method=METHODS[row["method"]])
+            plans = plan_or_interrupt(mdp, row["k"], row["tradeoff"], seed=row["seed"], method=METHODS[row["method"]])
             titles = [f"plan {i + 1}: reward {reward:.2f}" for i, reward in enumerate(plans.rewards)]
             value = f"{axis} {row[axis]:g}"
             heading = f"{mdp.name}, {row['method']}, {value}: {row['distinct_routes']} distinct routes"

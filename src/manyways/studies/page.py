@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader
 
-from manyways.formats.archive import write_whole
+from manyways.files import write_bytes
 from manyways.planning import library_versions
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def write_page(folder: Path, settings: Settings, studies: Sequence[tuple[str, St
         settings=settings,
         versions=library_versions(),
     )
-    write_whole(folder / "paper.html", text.encode())
+    write_bytes(folder / "paper.html", text.encode())
     return folder / "paper.html"
 
 

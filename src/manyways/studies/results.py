@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manyways.errors import SettingError
-from manyways.formats.archive import write_whole
+from manyways.files import write_bytes
 from manyways.studies.trial import Row
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Results:
         writer = csv.DictWriter(text, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(lines)
-        write_whole(path, text.getvalue().encode())
+        write_bytes(path, text.getvalue().encode())
 
 
 def _lines(row: Row) -> list[Row]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from manyways.arrays import Floats
-from manyways.mdp import MDP
-from manyways.occupancy import chain
-from manyways.portrait.places import likely_path
+from manyways.describe.places import likely_path
+from manyways.model.mdp import MDP
+from manyways.model.occupancy import chain
+from manyways.types import Floats
 
 
 def routes(mdp: MDP, policies: Floats) -> list[str | None] | None:

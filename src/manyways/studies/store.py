@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from manyways.database import explained
 from manyways.errors import OutputError
+from manyways.files.sqlite_errors import explained
 from manyways.studies.trial import Row
 
 FILE = "rows.sqlite"

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from manyways.errors import EmptyDomain
+from manyways.behaviours import StateActions
 from manyways.formats import read
-from manyways.mdp import MDP
 from manyways.methods import FrankWolfe, Method, ProjectedGradient, VertexAscent, Watch
-from manyways.objective import Objective
-from manyways.planning import plan_whole
-from manyways.polytope import Polytope
+from manyways.methods.theory import diameter_bound, frank_wolfe_bound, lipschitz_constant, projected_gradient_bound
+from manyways.model.mdp import MDP
+from manyways.objectives import MeanDivergence
+from manyways.planning import plan_or_interrupt
+from manyways.polytope import Polytope, largest_at_least
 from manyways.studies.routes import routes
-from manyways.theory import diameter_bound, frank_wolfe_bound, lipschitz_constant, projected_gradient_bound
 
 Row = dict[str, Any]
 
@@ -66,7 +66,7 @@ def perform(trial: Trial, model: MDP | None = None) -> Row:
 @cache
 def _prepared() -> ThreadpoolController:
     """Load what is compiled once per process, so that no trial's time includes it, and find the thread pools."""
-    plan_whole("four-rooms:0", 2, 8.0)
+    plan_or_interrupt("four-rooms:0", 2, 8.0)
     return ThreadpoolController()
 
 
@@ -74,7 +74,7 @@ def plan_row(settings: Mapping[str, Any], model: MDP | None) -> Row:
     """Plan once, with `source`, `k`, `tradeoff`, `seed` and `method`."""
     mdp = read(settings["source"]) if model is None else model
     how = METHODS[settings["method"]]
-    plans = plan_whole(mdp, settings["k"], settings["tradeoff"], seed=settings["seed"], method=how)
+    plans = plan_or_interrupt(mdp, settings["k"], settings["tradeoff"], seed=settings["seed"], method=how)
     found = routes(mdp, plans.policies)
     return {
         "reward": float(plans.rewards.mean()),
@@ -99,12 +99,8 @@ def theory_row(settings: Mapping[str, Any], _: MDP | None) -> Row:
     f* is replaced by the best value that twenty Frank-Wolfe runs find: at most f*, so the bounds are only stricter.
     """
     mdp, k, tradeoff = read(settings["source"]), settings["k"], settings["tradeoff"]
-    objective = Objective(mdp, tradeoff)
-    try:
-        largest = Polytope(mdp, at_least=0.999).at_least
-    except EmptyDomain as refusal:
-        largest = refusal.largest
-    polytope = Polytope(mdp, at_least=largest / 2)
+    objective = MeanDivergence(tradeoff).on(mdp, StateActions().on(mdp))
+    polytope = Polytope(mdp, at_least=largest_at_least(mdp) / 2)
     lipschitz = lipschitz_constant(tradeoff, polytope.at_least)
     frank_wolfe = settings["method"] == "frank-wolfe"
     last = settings["iterations"]

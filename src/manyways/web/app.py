@@ -16,9 +16,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from manyways.errors import ManywaysError
-from manyways.web.desk import Desk
 from manyways.web.events import Refused
 from manyways.web.guard import BODY, Guard, Json
+from manyways.web.session import Desk
 
 TIME_LIMIT_S = 300.0
 NO_SUCH_PAGE = """<!DOCTYPE html>

@@ -79,11 +79,11 @@ def _answer(request: Request, send: Callable[[Any], None]) -> tuple[str, Any]:
 def _perform(request: Request, report: Callable[[Any], None]) -> Found:
     from manyways.methods import VertexAscent
     from manyways.planning import plan
-    from manyways.planset import from_bytes
+    from manyways.plans import PlanSet
 
-    old = from_bytes(request.archive, "the plans")
-    kept = {old.key(i) for i in request.keep}  # a set may hold the same plan twice
-    others = [i for i in range(old.k) if old.key(i) not in kept] if kept else []
+    old = PlanSet.from_bytes(request.archive, "the plans")
+    kept = {old[i].key for i in request.keep}  # a set may hold the same plan twice
+    others = [i for i in range(old.k) if old[i].key not in kept] if kept else []
     plans = plan(
         old.mdp,
         request.k,
@@ -97,7 +97,7 @@ def _perform(request: Request, report: Callable[[Any], None]) -> Found:
         keep=old.policies[list(request.keep)] if request.keep else None,
         avoid=old.policies[others] if others else None,
     )
-    keys = tuple(plans.key(i) for i in range(plans.k))
+    keys = tuple(plan.key for plan in plans)
     return Found(plans.to_bytes(), keys, described(plans, len(request.keep)), str(plans.status))
 
 

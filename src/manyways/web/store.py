@@ -17,8 +17,8 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-from manyways.database import explained
 from manyways.errors import OutputError
+from manyways.files.sqlite_errors import explained
 from manyways.web.events import SHOW, Event, Refused, Tally
 
 ENDING = ".choices.sqlite"

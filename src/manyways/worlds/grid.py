@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from scipy import ndimage, sparse
 
-from manyways.arrays import Bools, Ints, Sparse
 from manyways.errors import ModelError, SettingError, check_number
-from manyways.layout import Grid
-from manyways.mdp import MDP
+from manyways.model.layout import Grid
+from manyways.model.mdp import MDP
+from manyways.types import Bools, Ints, Sparse
 
 LARGEST_WORLD = 4_000_000
 """Cells that readers take; in eight directions each takes some four kilobytes while the model is made."""

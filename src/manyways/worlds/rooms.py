@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from manyways.arrays import Bools
-from manyways.errors import SettingError, check_whole
-from manyways.mdp import MDP
+from manyways.errors import SettingError, check_integer
+from manyways.model.mdp import MDP
+from manyways.types import Bools
 from manyways.worlds.grid import LARGEST_WORLD, grid_world
 
 
@@ -74,7 +74,7 @@ def tiled_rooms(
     The goal's reward grows with the size (400 on 19 x 19): otherwise, from about 100 x 100 on, standing
     still would beat the long way there.
     """
-    check_whole("size", size, 9)
+    check_integer("size", size, 9)
     if size**2 > LARGEST_WORLD:
         raise SettingError(f"{size:,} x {size:,} cells are too many; at most {LARGEST_WORLD:,} are taken")
     return room_world(
@@ -99,9 +99,9 @@ def room_world(size: int, rooms: int, seed: int = 0, *, name: str | None = None,
         name: of the model.
         settings: as for `grid_world`.
     """
-    check_whole("size", size, 1)
-    check_whole("rooms", rooms, 1)
-    check_whole("the seed of a world", seed, 0)
+    check_integer("size", size, 1)
+    check_integer("rooms", rooms, 1)
+    check_integer("the seed of a world", seed, 0)
     if rooms < 2 or size < 4 * rooms + 1:
         raise SettingError(
             f"{rooms} x {rooms} rooms need rooms >= 2 and size >= {4 * max(rooms, 2) + 1} (three free cells a room), found size {size}"

@@ -1,0 +1,244 @@
+"""Places of a drawn model in words: rooms and doors, or parts of the map; and the way that a plan takes through them.
+
+North is up. Rooms are what the cells labelled `door` separate; without doors the map is divided into thirds each way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from scipy import ndimage
+
+from manyways.model.mdp import MDP
+from manyways.types import Bools, Floats, Ints, Sparse
+
+DOWN: dict[int, tuple[str, ...]] = {1: ("",), 2: ("north", "south"), 3: ("north", "", "south")}
+ACROSS: dict[int, tuple[str, ...]] = {1: ("",), 2: ("west", "east"), 3: ("west", "", "east")}
+SMALLEST_ROOM = 2
+LISTED = 6
+"""Longer lists of rooms or turns are shortened."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rooms:
+    """The rooms of a model, numbered from 1.
+
+    Attributes:
+        of_state: (S,) the room that each state lies in, 0 for doors and walls.
+        names: "north-west room" or "room 4" of each room, by number - 1.
+        compass: whether the names say where the rooms lie.
+    """
+
+    of_state: Ints
+    names: tuple[str, ...]
+    compass: bool
+
+    def name(self, room: int) -> str:
+        return f"the {self.names[room - 1]}" if self.compass else self.names[room - 1]
+
+    def listed(self, numbers: list[int]) -> str:
+        """ "the north, middle and east rooms", "rooms 1, 2 and 5", "the middle room"."""
+        if len(numbers) == 1:
+            return self.name(numbers[0])
+        short = [self.names[n - 1].removesuffix(" room") if self.compass else str(n) for n in numbers]
+        if len(short) > LISTED:
+            short[LISTED - 1 :] = [f"{len(short) - LISTED + 1} more"]
+        together = f"{', '.join(short[:-1])} and {short[-1]}"
+        return f"the {together} rooms" if self.compass else f"rooms {together}"
+
+
+@dataclass(frozen=True)
+class Passage:
+    """From one room into the next: by a door (a state), or None where it is through a wall."""
+
+    door: int | None
+    direction: str
+    origin: int
+    target: int
+
+
+@dataclass(frozen=True)
+class Route:
+    """The rooms of a way, in order, and the passages between them."""
+
+    rooms: tuple[int, ...]
+    passages: tuple[Passage, ...]
+
+    @property
+    def turns(self) -> str:
+        """ "east, south, south, east"; runs are counted where there are many: "east ×3, south ×2"."""
+        directions = [step.direction for step in self.passages]
+        if len(directions) > LISTED:
+            runs = [(name, len(list(run))) for name, run in groupby(directions)]
+            directions = [name if count == 1 else f"{name} ×{count}" for name, count in runs]
+            directions[2 * LISTED :] = ["…"] if len(directions) > 2 * LISTED else []
+        return ", ".join(directions)
+
+
+@dataclass(frozen=True, eq=False)
+class Sectors:
+    """Parts of a map: (S,) the part that each state lies in, -1 if it does not count; their names; (S,) masks of the
+    map's edges by name; and what the shares are shares of."""
+
+    of_state: Ints
+    names: tuple[str, ...]
+    edges: dict[str, Bools]
+    whole: str
+
+
+def likely_path(mdp: MDP, step: Sparse) -> list[int] | None:
+    """The states from the likeliest first one to the goal, always taking the likeliest step of an (S, S) chain.
+
+    None if that goes round or stands still and so never meets the goal.
+    """
+    goal, at = mdp.labels["goal"], int(np.argmax(mdp.start))
+    path, seen = [at], {at}
+    while not goal[at]:
+        row = slice(step.indptr[at], step.indptr[at + 1])
+        at = int(step.indices[row][np.argmax(step.data[row])])
+        if at in seen:
+            return None
+        path.append(at)
+        seen.add(at)
+    return path
+
+
+# ---- rooms ------------------------------------------------------------------------------------
+
+
+def rooms_of(mdp: MDP) -> Rooms | None:
+    """The rooms that doors separate; None without a layout, doors, or two rooms."""
+    door = mdp.labels.get("door")
+    if mdp.layout is None or door is None or not door.any():
+        return None
+    free = np.zeros(mdp.layout.blocked.size, bool)
+    free[mdp.layout.cells[~door]] = True
+    free[mdp.layout.cells[door]] = False
+    number = _components(free.reshape(mdp.layout.shape) & ~mdp.layout.blocked)
+    sizes = np.bincount(number.ravel())
+    kept = [room for room in range(1, len(sizes)) if sizes[room] >= SMALLEST_ROOM]
+    if len(kept) < 2:
+        return None
+    places = _arrangement(number, kept)
+    ordered = sorted(kept, key=places.__getitem__) if places else kept
+    renumbered = np.zeros(len(sizes), np.int64)
+    renumbered[ordered] = np.arange(1, len(ordered) + 1)
+    of_state = renumbered[number.ravel()[mdp.layout.cells]]
+    of_state[door] = 0
+    high, wide = (1 + max(where[axis] for where in places.values()) if places else 9 for axis in (0, 1))
+    if high > 3 or wide > 3:
+        return Rooms(of_state, tuple(f"room {n}" for n in range(1, len(ordered) + 1)), False)
+    return Rooms(of_state, tuple(f"{_compass(*places[room], high, wide)} room" for room in ordered), True)
+
+
+def route_of(mdp: MDP, rooms: Rooms, path: list[int]) -> Route:
+    """The rooms along a path of states. Stepping into a door and back is no passage."""
+    visited, passages = [], []
+    door = before = None
+    for state in path:
+        room = int(rooms.of_state[state])
+        if room == 0:
+            door = state if mdp.labels["door"][state] else door
+            continue
+        if not visited or room != visited[-1]:
+            if before is not None:
+                passages.append(Passage(door, _direction(mdp, before, state), visited[-1], room))
+            visited.append(room)
+        before, door = state, None
+    return Route(tuple(visited), tuple(passages))
+
+
+def _components(free: Bools) -> Ints:
+    """(rows, columns) 4-connected components, numbered from 1 in reading order of their first cells."""
+    return ndimage.label(free)[0]  # pyright: ignore[reportIndexIssue, reportReturnType]
+
+
+def _arrangement(number: Ints, kept: list[int]) -> dict[int, tuple[int, int]]:
+    """(row, column) of each room if they stand in rows and columns, one room at each place; else empty."""
+    boxes = ndimage.find_objects(number)
+    axes = []
+    for axis in (0, 1):
+        spans = sorted((boxes[room - 1][axis].start, boxes[room - 1][axis].stop, room) for room in kept)
+        rank, end, line = {}, -1, -1
+        for begin, stop, room in spans:
+            line += begin >= end  # nothing overlaps what came before: a new row or column
+            end = max(end, stop)
+            rank[room] = line
+        axes.append(rank)
+    places = {room: (axes[0][room], axes[1][room]) for room in kept}
+    high, wide = (1 + max(axis.values()) for axis in axes)
+    return places if len(set(places.values())) == len(kept) == high * wide else {}
+
+
+def _compass(row: int, column: int, high: int, wide: int) -> str:
+    return "-".join(filter(None, (DOWN[high][row], ACROSS[wide][column]))) or "middle"
+
+
+def _direction(mdp: MDP, origin: int, target: int) -> str:
+    """The compass direction from one state's cell to another's."""
+    if mdp.layout is None:
+        return ""
+    (row, column), (to_row, to_column) = mdp.layout.position(origin), mdp.layout.position(target)
+    return compass_direction(to_row - row, to_column - column)
+
+
+def compass_direction(down: float, right: float) -> str:
+    """ "north", "south-east"; the lesser part is dropped if it is under half of the other."""
+    vertical = ("south" if down > 0 else "north") if abs(down) * 2 >= abs(right) and down else ""
+    horizontal = ("east" if right > 0 else "west") if abs(right) * 2 >= abs(down) and right else ""
+    return "-".join(filter(None, (vertical, horizontal)))
+
+
+# ---- parts of a map ---------------------------------------------------------------------------
+
+
+def sectors_of(mdp: MDP) -> Sectors | None:
+    """Thirds each way of the box around all free cells with states; None without a layout or with too few cells."""
+    if mdp.layout is None:
+        return None
+    rows, columns = np.divmod(mdp.layout.cells, mdp.layout.shape[1])
+    free = ~mdp.layout.blocked.ravel()[mdp.layout.cells]
+    if not free.any():
+        free[:] = True
+    across, names = [], []
+    for at, words in ((rows, DOWN), (columns, ACROSS)):
+        low, high = int(at[free].min()), int(at[free].max()) + 1
+        parts = min(3, high - low)
+        across.append(np.clip((at - low) * parts // (high - low), 0, parts - 1))
+        names.append(words[parts])
+    if len(names[0]) * len(names[1]) < 2:
+        return None
+    ends = np.zeros(mdp.n_states, bool)
+    for label in ("start", "goal"):
+        ends |= mdp.labels.get(label, False)
+    of_state = np.where(ends, -1, across[0] * len(names[1]) + across[1])
+    grid = [_compass(r, c, len(names[0]), len(names[1])) for r in range(len(names[0])) for c in range(len(names[1]))]
+    edges = _edges(rows, columns, free & ~ends)
+    return Sectors(of_state, tuple(grid), edges, "way" if ends.any() else "time")
+
+
+def _edges(rows: Ints, columns: Ints, counted: Bools) -> dict[str, Bools]:
+    """The outermost cells on each side, where the map is at least three cells across."""
+    edges = {}
+    for at, first, last in ((rows, "north", "south"), (columns, "west", "east")):
+        inside = at[counted]
+        if inside.size and inside.max() - inside.min() >= 2:
+            edges[first] = counted & (at == inside.min())
+            edges[last] = counted & (at == inside.max())
+    return edges
+
+
+def shares_by_sector(sectors: Sectors, by_state: Floats) -> tuple[Floats, dict[str, Floats]]:
+    """(k, S) time by state -> (k, sectors) shares of the way, and (k,) those along each edge.
+
+    The way is the time outside start and goal; a plan that is hardly ever under way has shares of zero.
+    """
+    counted = sectors.of_state >= 0
+    way = by_state[:, counted].sum(axis=1)
+    scale = np.where(way > 0.01, 1 / np.maximum(way, 0.01), 0.0)[:, None]
+    shares = np.stack(
+        [by_state[:, sectors.of_state == sector].sum(axis=1) for sector in range(len(sectors.names))], axis=1
+    )
+    return shares * scale, {name: by_state[:, mask].sum(axis=1) * scale[:, 0] for name, mask in sectors.edges.items()}

@@ -1,0 +1,84 @@
+"""Archives of manyways: a zip of arrays and one JSON header.
+
+Nothing in it can run code: arrays are read without pickle.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import warnings
+import zipfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from manyways.errors import PlanFileError
+from manyways.files.reading import open_regular
+from manyways.files.zipped_arrays import DAMAGED, LARGEST, inflation, reason
+
+HEADER = "header.json"
+
+
+def pack(schema: str, version: int, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Header and arrays as one archive; the same content gives the same bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        text = json.dumps({"schema": schema, "version": version, **header}, indent=1, allow_nan=False)
+        archive.writestr(_entry(HEADER), text)
+        for name, array in arrays.items():
+            with archive.open(_entry(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def unpack(
+    file: Path | BinaryIO, name: str, schema: str, versions: Collection[int]
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read what `pack` made; `name` is what errors call the file, `versions` are those that can be read."""
+    if isinstance(file, Path):
+        with open_regular(file, LARGEST, PlanFileError) as opened:
+            return unpack(opened, name, schema, versions)
+    try:
+        size = file.seek(0, 2)
+        with zipfile.ZipFile(file) as archive:
+            if inflated := inflation(archive.infolist(), size):
+                raise PlanFileError(f"{name} {inflated}")
+            if HEADER not in archive.namelist():
+                raise PlanFileError(f"{name} is not a {schema} file: it has no header")
+            header = json.loads(archive.read(HEADER))
+            if not isinstance(header, dict) or header.get("schema") != schema:
+                raise PlanFileError(f"{name} is not a {schema} file")
+            if header.get("version") not in versions:
+                raise PlanFileError(
+                    f"{name} has version {header.get('version')!r} of the {schema} format, expected "
+                    f"{' or '.join(map(str, versions))}; read it with the manyways that wrote it, or plan again"
+                )
+            arrays = {
+                entry.filename.removesuffix(".npy"): _array(archive, entry)
+                for entry in archive.infolist()
+                if entry.filename != HEADER
+            }
+            return header, arrays
+    except PlanFileError:
+        raise
+    except zipfile.BadZipFile:
+        raise PlanFileError(f"{name} is not a {schema} file, or is truncated") from None
+    except OSError as error:
+        raise PlanFileError(f"cannot read {name}: {error.strerror or error}") from None
+    except DAMAGED as error:
+        raise PlanFileError(f"{name} is damaged: {reason(error)}") from None
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name)  # dated 1980, so that the same content gives the same bytes
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    return entry
+
+
+def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
+    with archive.open(entry) as member, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python warns about escapes in damaged headers
+        return np.lib.format.read_array(member, allow_pickle=False)

@@ -1,0 +1,246 @@
+"""Models as arrays: the layouts of pymdptoolbox and QuantEcon, and `.npz` files.
+
+An `.npz` file holds one of these sets of arrays, told apart by their names:
+
+- `P` (A, S, S) and `R` (S,), (S, A) or (A, S, S): pymdptoolbox;
+- `s_indices` (N,), `a_indices` (N,), `Q` (N, S), `R` (N,): QuantEcon's state-action pairs;
+- `probability`, `next_state`, `row_begin` (the CSR parts of the (N, S) transitions), `reward` (N,), `first_choice`
+  (S + 1,): ours, which `write_npz` writes. `action_names`, `actions`, `state_names`, `observations` (S,),
+  `label:NAME` (S,) and `end:NAME` (N,) may be there.
+
+`start` (S,) may be there in each; without it the first state is the start.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from manyways.errors import ManywaysError, ModelError, OutputError, SourceError
+from manyways.files import check_writable
+from manyways.files.zipped_arrays import DAMAGED, Npz, reason, texts
+from manyways.formats.format import FORMATS, Format
+from manyways.model.as_arrays import names_of_states, plain_arrays
+from manyways.model.building import csr_of, most_actions
+from manyways.model.mdp import MDP
+from manyways.types import Sparse
+
+LABEL, END = "label:", "end:"
+LONGEST_LABEL = 60_000
+"""A name in a zip may have 65,535 bytes."""
+OURS = ("probability", "next_state", "row_begin", "reward", "first_choice")
+QUANTECON = ("s_indices", "a_indices", "Q", "R")
+LAYOUTS = (OURS, QUANTECON, ("P", "R"))
+
+
+@np.errstate(all="ignore")  # the model refuses what is not finite
+def from_mdptoolbox(transitions: Any, reward: ArrayLike | Any, **details: Any) -> MDP:
+    """From pymdptoolbox's layout.
+
+    Args:
+        transitions: (A, S, S) array, or a sequence of A sparse or dense (S, S) matrices.
+        reward: (S,), (S, A), (A, S, S), or a sequence of A matrices (S, S).
+        details: `start`, `action_names`, `state_names`, `labels`, `layout`, `name`.
+    """
+    by_action = _matrices(transitions, "transitions")
+    n, count = by_action[0].shape[0], len(by_action)
+    rewards = _rewards(reward, by_action)
+    stacked = sparse.csr_array(sparse.vstack(by_action))
+    order = np.arange(n * count).reshape(count, n).T.ravel()  # from action by action to state by state
+    return MDP.from_csr(
+        stacked[order],
+        rewards.ravel(),
+        np.arange(0, n * count + 1, count),
+        actions=np.tile(np.arange(count), n),
+        **details,
+    )
+
+
+def from_quantecon(
+    s_indices: ArrayLike, a_indices: ArrayLike, transitions: Any, reward: ArrayLike, **details: Any
+) -> MDP:
+    """From QuantEcon's state-action pairs, in any order.
+
+    Args:
+        s_indices: (N,) state of each pair.
+        a_indices: (N,) action of each pair.
+        transitions: (N, S) sparse or dense, Q of DiscreteDP.
+        reward: (N,) R of DiscreteDP.
+        details: as for `from_mdptoolbox`.
+    """
+    states, actions = np.asarray(s_indices), np.asarray(a_indices)
+    with np.errstate(all="ignore"):  # the model refuses what is not finite
+        matrix: Sparse = sparse.csr_array(transitions, dtype=np.float64)
+        reward = np.asarray(reward, dtype=np.float64)
+    for name, array in (("s_indices", states), ("a_indices", actions), ("R", reward)):
+        if array.shape != (matrix.shape[0],):
+            raise ModelError(
+                f"{name} must have one entry for each of the {matrix.shape[0]} rows of Q, found {array.shape}"
+            )
+    if states.dtype.kind not in "iu" or actions.dtype.kind not in "iu":
+        raise ModelError("s_indices and a_indices must be whole numbers")
+    if states.size and (states.min() < 0 or states.max() >= matrix.shape[1]):
+        raise ModelError(f"s_indices must lie in 0..{matrix.shape[1] - 1}, found {states.min()} to {states.max()}")
+    order = np.lexsort((actions, states))
+    return MDP.from_csr(
+        matrix[order],
+        reward[order],
+        np.searchsorted(states[order], np.arange(matrix.shape[1] + 1)),
+        actions=actions[order],
+        **details,
+    )
+
+
+def read_npz(path: Path) -> MDP:
+    """A model from an `.npz` file in one of the layouts above."""
+    try:
+        with path.open("rb") as file, Npz(file, str(path)) as npz:
+            arrays = npz.read(_wanted(npz))
+        details: dict[str, Any] = {"name": path.stem}
+        for name in ("start", "observations"):
+            if name in arrays:
+                details[name] = arrays[name]
+        for name in ("action_names", "state_names"):
+            if name in arrays:
+                details[name] = texts(arrays[name])
+        for what, prefix in (("labels", LABEL), ("ends", END)):
+            named = [name for name in arrays if name.startswith(prefix)]
+            details[what] = {name.removeprefix(prefix): arrays[name] for name in named}
+        return _from_named(arrays, details)
+    except ManywaysError:
+        raise
+    except DAMAGED as error:
+        raise SourceError(f"{path} cannot be read: {reason(error)}") from None
+
+
+def write_npz(mdp: MDP, path: Path) -> None:
+    """Write the model in our own layout; `read_npz` gives it back (drawing layouts are left behind)."""
+    check_writable(path)
+    names = {"action_names": mdp.action_names, "state_names": names_of_states(mdp)}
+    for name in (name for these in names.values() for name in these or ()):
+        if name.endswith("\0"):
+            raise OutputError(f"the name {name[:60]!r} ends in NUL, which the format cannot hold; rename it")
+    for kind, label in (*(("label", name) for name in mdp.labels), *(("end", name) for name in mdp.ends)):
+        if "\0" in label or len(label.encode()) > LONGEST_LABEL:
+            raise OutputError(f"the {kind} {label[:60]!r} has a NUL or is too long for the format; rename it")
+    arrays = plain_arrays(mdp) | {key: np.array(these, dtype=np.str_) for key, these in names.items() if these}
+    arrays |= {LABEL + name: mask for name, mask in mdp.labels.items()}
+    arrays |= {END + name: chance for name, chance in mdp.ends.items()}
+    if mdp.observations is not None:
+        arrays["observations"] = mdp.observations
+    try:
+        with path.open("wb") as file:
+            np.savez_compressed(file, **arrays)  # pyright: ignore[reportArgumentType]
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _wanted(npz: Npz) -> list[str]:
+    """The arrays that make up the model, once their sizes, types and number are found to fit together."""
+    held = npz.members
+    layout = next((names for names in LAYOUTS if all(name in held for name in names)), None)
+    if layout is None:
+        names = [name[:60] for name in sorted(held)]
+        listed = ", ".join(names[:10]) + (f" and {len(names) - 10} others" if len(names) > 10 else "")
+        raise SourceError(
+            f"{npz.name} holds the arrays {listed or '(none)'}; expected P and R (pymdptoolbox), s_indices, a_indices, "
+            "Q and R (QuantEcon), or probability, next_state, row_begin, reward and first_choice"
+        )
+    shape = {name: member.shape for name, member in held.items()}
+    if layout is OURS:
+        for name in layout:
+            if len(shape[name]) != 1:
+                raise SourceError(f"{npz.name}: {name!r} must be a row of numbers, found the shape {shape[name]}")
+        n_choices, n_states = shape["reward"][0], shape["first_choice"][0] - 1
+        expected = {"row_begin": (n_choices + 1,), "next_state": shape["probability"], "actions": (n_choices,)}
+    elif layout is QUANTECON:
+        if len(shape["Q"]) != 2:
+            raise SourceError(f"{npz.name}: 'Q' must have the shape (choices, states), found {shape['Q']}")
+        n_choices, n_states = shape["Q"]
+        expected = dict.fromkeys(("s_indices", "a_indices", "R"), (n_choices,))
+    else:
+        if len(shape["P"]) != 3 or shape["P"][1] != shape["P"][2]:
+            raise SourceError(f"{npz.name}: 'P' must have the shape (actions, states, states), found {shape['P']}")
+        n_actions, n_states, _ = shape["P"]
+        n_choices, expected = n_actions * n_states, {}
+        if shape["R"] not in ((n_states,), (n_states, n_actions), shape["P"]):
+            raise SourceError(
+                f"{npz.name}: 'R' must have the shape (S,), (S, A) or (A, S, S) with S={n_states}, A={n_actions}, "
+                f"found {shape['R']}"
+            )
+    labels = [name for name in held if name.startswith(LABEL)]
+    ends = [name for name in held if name.startswith(END) and layout is OURS]
+    expected |= dict.fromkeys(("start", "state_names", "observations", *labels), (n_states,))
+    expected |= dict.fromkeys(ends, (n_choices,))
+    for name, wanted in expected.items():
+        if shape.get(name, wanted) != wanted:
+            raise SourceError(
+                f"{npz.name}: the arrays do not fit together: {name[:60]!r} must have the shape {wanted}, "
+                f"as the others say, found {shape[name]}"
+            )
+    if math.prod(shape.get("action_names", ())) > most_actions(n_choices):
+        raise SourceError(f"{npz.name}: there are more 'action_names' than {n_choices:,} choices can make use of")
+    for name in ("next_state", "row_begin", "first_choice", "actions", "s_indices", "a_indices", "observations"):
+        if name in held and held[name].dtype.kind not in "iu":
+            raise SourceError(f"{npz.name}: {name!r} must be a row of whole numbers, found {held[name].dtype}")
+    for name in ("probability", "reward", "start", "P", "Q", "R", *ends):
+        if name in held and held[name].dtype.kind not in "biuf":
+            raise SourceError(f"{npz.name}: {name[:60]!r} must hold numbers, found text")
+    for name in labels:
+        if held[name].dtype != np.bool_:
+            raise SourceError(f"{npz.name}: {name[:60]!r} must be an array of true and false, found {held[name].dtype}")
+    optional = [name for name in ("start", "state_names", "action_names", "actions", "observations") if name in held]
+    return [*layout, *optional, *labels, *ends]
+
+
+def _from_named(arrays: Mapping[str, np.ndarray], details: dict[str, Any]) -> MDP:
+    if "first_choice" in arrays:
+        parts = (arrays["probability"], arrays["next_state"], arrays["row_begin"])
+        matrix = csr_of(*parts, n_states=len(arrays["first_choice"]) - 1)
+        if "actions" in arrays:
+            details["actions"] = arrays["actions"]
+        return MDP.from_csr(matrix, arrays["reward"], arrays["first_choice"], **details)
+    if "Q" in arrays:
+        return from_quantecon(arrays["s_indices"], arrays["a_indices"], arrays["Q"], arrays["R"], **details)
+    return from_mdptoolbox(arrays["P"], arrays["R"], **details)
+
+
+def _matrices(given: Any, what: str) -> list[Any]:
+    matrices: list[Sparse] = [sparse.csr_array(part, dtype=np.float64) for part in given] if len(given) else []
+    if not matrices:
+        raise ModelError(f"the {what} have no action")
+    n = matrices[0].shape[0]
+    for action, matrix in enumerate(matrices):
+        if matrix.shape != (n, n):
+            raise ModelError(f"the {what} of action {action} have shape {matrix.shape}, expected ({n}, {n})")
+    return matrices
+
+
+def _rewards(reward: Any, by_action: Sequence[Any]) -> np.ndarray:
+    """(S, A) expected rewards."""
+    n, count = by_action[0].shape[0], len(by_action)
+    if isinstance(reward, (list, tuple)) and len(reward) == count and all(sparse.issparse(part) for part in reward):
+        parts = _matrices(reward, "rewards")
+    else:
+        array = np.asarray(reward, dtype=np.float64)
+        if array.shape == (n,):
+            return np.repeat(array[:, None], count, axis=1)
+        if array.shape == (n, count):
+            return array
+        if array.shape != (count, n, n):
+            raise ModelError(
+                f"the reward must have shape (S,), (S, A) or (A, S, S) with S={n}, A={count}, found {array.shape}"
+            )
+        parts = list(array)
+    return np.column_stack(
+        [np.asarray(p.multiply(r).sum(axis=1)).ravel() for p, r in zip(by_action, parts, strict=True)]
+    )
+
+
+FORMATS.add(Format("arrays in an .npz file", read_npz, endings=(".npz",), write=write_npz, example="model.npz"))

@@ -1,0 +1,113 @@
+"""Text maps and world files.
+
+A text map has one character a cell: `#` wall or obstacle, `.` free, `S` start, `G` goal. A world
+file is JSON around such a map: `rows`, and optionally `name`, `correct_transition` and
+`reward: {wall, goal, step}`; other keys are kept for people.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manyways.errors import SettingError, SourceError, check_number
+from manyways.files import read_text
+from manyways.formats.format import FORMATS, Format, integer, truth
+from manyways.formats.room_worlds import REWARDS as GRID_REWARDS
+from manyways.model.mdp import MDP
+from manyways.worlds.grid import LARGEST_WORLD, grid_world
+
+CHARACTERS = "#.SG"
+LARGEST_MAP = 256 * 2**20
+REWARDS = {"wall": "wall_reward", "goal": "goal_reward", "step": "step_reward"}
+
+
+def world_from_text(text: str, name: str, **settings: Any) -> MDP:
+    """A text map; blank lines at its end do not count."""
+    return world_from_rows(text.rstrip().splitlines(), name, **settings)
+
+
+def world_from_json(text: str, name: str, **settings: Any) -> MDP:
+    """A world file; `settings` win over what the file says."""
+    try:
+        world = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise SourceError(
+            f"{name} is not a world file: line {error.lineno}, column {error.colno}: {error.msg}"
+        ) from None
+    except (RecursionError, ValueError) as error:  # nested a thousand deep, or numbers of a thousand digits
+        raise SourceError(f"{name} is not a world file: {error}") from None
+    if not isinstance(world, dict) or not isinstance(world.get("rows"), list):
+        raise SourceError(f"{name} is not a world file: expected a JSON object with the map under 'rows'")
+    given: dict[str, float] = {}
+    if "correct_transition" in world:
+        given["correct_transition"] = _number(world["correct_transition"], name, "correct_transition")
+    rewards = world.get("reward", {})
+    if not isinstance(rewards, dict):
+        raise SourceError(f"{name}: 'reward' must be an object with wall, goal and step")
+    for key, value in rewards.items():
+        if key not in REWARDS:
+            raise SourceError(f"{name}: unknown reward {key!r}, expected one of {', '.join(REWARDS)}")
+        given[REWARDS[key]] = _number(value, name, f"reward.{key}")
+    return world_from_rows(world["rows"], str(world.get("name", name)), **(given | settings))
+
+
+def world_from_rows(rows: Sequence[Any], name: str, **settings: Any) -> MDP:
+    """A map as a list of equally long strings."""
+    if not rows or not all(isinstance(row, str) and row for row in rows):
+        raise SourceError(f"{name}: the map is empty or has an empty row")
+    cells = sum(map(len, rows))
+    if cells > LARGEST_WORLD:
+        raise SourceError(f"{name}: the map has {cells:,} cells; more than {LARGEST_WORLD:,} are refused")
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(rows[0]):
+            raise SourceError(
+                f"{name}: row {number} of the map has {len(row)} cells, the first has {len(rows[0])}; rows must be equally long"
+            )
+        for column, character in enumerate(row, start=1):
+            if character not in CHARACTERS:
+                raise SourceError(
+                    f"{name}: unknown character {character!r} in row {number}, column {column}; a map is made of {' '.join(CHARACTERS)}"
+                )
+    cells = np.array([list(row) for row in rows])
+    return grid_world(
+        cells == "#", _only(cells, "S", "start", name), _only(cells, "G", "goal", name), name=name, **settings
+    )
+
+
+def _only(cells: np.ndarray, character: str, what: str, name: str) -> tuple[int, int]:
+    found = np.argwhere(cells == character)
+    if len(found) != 1:
+        places = ", ".join(f"row {r + 1} column {c + 1}" for r, c in found[:3])
+        raise SourceError(
+            f"{name}: the map has {len(found)} cells {character!r} ({places or 'none'}), expected exactly one {what}"
+        )
+    return int(found[0][0]), int(found[0][1])
+
+
+def _number(value: Any, name: str, what: str) -> float:
+    try:
+        return check_number(what, value)
+    except (SettingError, OverflowError):
+        raise SourceError(f"{name}: {what} must be a finite number, found {str(value)[:40]!r}") from None
+
+
+def read_map(path: Path, **settings: Any) -> MDP:
+    """The world in a text map or world file, told apart by the ending or a first brace."""
+    if path.suffix == ".mw":
+        raise SourceError(f"{path} is not a model: it holds plans, whose commands are show, export and serve")
+    text = read_text(path, LARGEST_MAP, "expected a text map or a JSON world file")
+    reader = world_from_json if path.suffix == ".json" or text.lstrip().startswith("{") else world_from_text
+    return reader(text, path.stem, **settings)
+
+
+GRID = {**GRID_REWARDS, "directions": integer, "enterable_walls": truth}
+"""The settings of worlds on grids, as `grid_world` takes them."""
+TEXT_MAPS = FORMATS.add(
+    Format("text maps and JSON world files", read_map, endings=(".txt", ".json"), settings=GRID, example="map.txt")
+)
+"""Also read files with endings that no format has."""

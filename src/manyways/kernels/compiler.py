@@ -1,0 +1,13 @@
+"""How the kernels are compiled.
+
+Kernels allocate nothing, hold no array expressions, and are called from Python only. Without reference counts, rewrites
+and wrappers they compile faster; few arguments, few loops and no repeated look-ups help as well.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+compiled = njit(  # pyright: ignore[reportCallIssue]
+    cache=True, nogil=True, error_model="numpy", no_rewrites=True, no_cfunc_wrapper=True, _nrt=False
+)

@@ -1,0 +1,101 @@
+"""The compiled loop of `manyways.methods.exchange`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manyways.kernels.compiler import compiled
+
+LOG_2 = 0.6931471805599453
+TRACE = 1e-10
+"""Time in a place below this does not count as overlap with other plans."""
+WORTH_TRYING = 1e-6
+"""Exchanges in states with a smaller share of time than this cannot change the objective noticeably."""
+
+
+@compiled
+def exchange_pass(
+    candidate, column, worth, taken, indptr, indices, data, discount, row_of, from_row, total,
+    reward, group, occupied, occupied_log, per_reward, per_divergence, value, rise, order, mass, moved, image,
+):  # fmt: skip
+    """Exchange actions of one plan: try every `candidate`, a choice, in place of the one taken in its `column`, and
+    keep what raises the plan's contribution from `value` by more than `rise`.
+
+    Columns are the L states that matter to the plan. Works in place on `taken` (L,), their choices, and on `from_row`
+    (1 + R, L), expected visits to each column: first from where the plan begins, `total` in all, then from each of
+    the R states that a candidate can lead to, found by `row_of` (S,; -1: the chain is cut there). `mass` and `moved`
+    (L,) are work space, and so is `image` (B,), which is zero before and after. Returns the number of exchanges kept
+    and the contribution. `worth` gets the contribution with each candidate that was tried, and NaN where one would
+    never come back to the cut; where that is not enough to be kept, unless `rise` is infinite, only a bound on it:
+    overlap with other plans, summed in the `order` (L,) of the columns, is given up once there is too much of it.
+
+    The contribution of a plan p is per_reward <r, p> + per_divergence sum_j JSD(p || q_j), time being compared by
+    `group` (N,), the one of B groups that each choice belongs to, with `occupied` (k - 1, B) the other plans' time
+    and `occupied_log` q ln q. Where only one has time, JSD is 1/2 ln 2 per unit; what is computed is the overlap's
+    difference from that.
+    """
+    columns = len(taken)
+    others = len(occupied)
+    kept = 0
+    for n in range(len(candidate)):
+        enough = value + rise if rise < np.inf else -np.inf
+        x = candidate[n]
+        c = column[n]
+        before = taken[c]
+        if x == before or from_row[0, c] <= WORTH_TRYING * total:
+            continue
+        for i in range(columns):
+            moved[i] = 0.0
+        row = x
+        sign = discount
+        for _ in range(2):
+            for t in range(indptr[row], indptr[row + 1]):
+                source = row_of[indices[t]]
+                if source >= 0:
+                    weight = sign * data[t]
+                    for i in range(columns):
+                        moved[i] += weight * from_row[source, i]
+            row = before
+            sign = -discount
+        returning = 1.0 - moved[c]
+        if returning <= 1e-9:
+            worth[n] = np.nan
+            continue
+        factor = from_row[0, c] / returning
+        after = 0.0
+        for i in range(columns):
+            p = from_row[0, i] + factor * moved[i]
+            mass[i] = p
+            after += p
+        taken[c] = x
+        earned = 0.0
+        for i in range(columns):
+            p = mass[i] / after
+            if p > TRACE:
+                earned += p * reward[taken[i]]
+                image[group[taken[i]]] += p
+        now = per_reward * earned + per_divergence * others * LOG_2
+        for m in range(columns):
+            y = group[taken[order[m]]]
+            p = image[y]
+            image[y] = 0.0  # a group of several columns counts at the first of them
+            if p > 0.0 and now > enough:
+                overlap = 0.0
+                p_log_p = p * np.log(p)
+                for j in range(others):
+                    q = occupied[j, y]
+                    if q > TRACE:
+                        overlap += (p + q) * np.log(p + q) - p_log_p - occupied_log[j, y]
+                now -= 0.5 * per_divergence * overlap
+        worth[n] = now
+        if now <= value + rise:
+            taken[c] = before
+            continue
+        value = now
+        total = after
+        kept += 1
+        for r in range(len(from_row)):
+            share = from_row[r, c] / returning
+            for i in range(columns):
+                from_row[r, i] += share * moved[i]
+    return kept, value

@@ -1,0 +1,1 @@
+"""The model: a finite Markov decision process, its graph, its policies and their occupancies."""

@@ -1,0 +1,174 @@
+"""The graph of a model: what can be reached, where one can stay, whether one average serves all.
+
+**Weak accessibility** (Bertsekas, vol. II, section 4.2; the paper assumes it): the states split into
+some that are transient under every policy and one set in which any state can be reached from any
+other. An *end component* is a set of states with some of their choices that never leaves the set and
+connects all of it; a state is transient under every policy exactly if it lies in no end component.
+So a model is weakly accessible exactly if it has one maximal end component.
+
+That is decided in time linear in the number of transitions: a closed strong component of the whole
+graph is a maximal end component with all its choices, so there must be just one of these, and no
+policy may be able to stay away from it for ever.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from manyways.errors import NotWeaklyAccessible
+from manyways.model.mdp import MDP
+from manyways.types import Bools, Ints, Sparse
+
+NAMED_AT_MOST = 4
+
+
+def levels_towards(mdp: MDP, targets: Bools) -> Ints:
+    """(S,) fewest choices that can lead from each state into `targets` (S,); -1 where none can."""
+    level = np.full(mdp.n_states, -1, dtype=np.int64)
+    level[targets] = 0
+    frontier = np.flatnonzero(targets)
+    arrivals = predecessors(mdp)
+    depth = 0
+    while frontier.size:
+        depth += 1
+        found = mdp.choice_state[_rows(arrivals, frontier)]
+        frontier = np.unique(found[level[found] < 0])
+        level[frontier] = depth
+    return level
+
+
+def reachable_from_start(mdp: MDP) -> Bools:
+    """(S,) the states that some policy can reach from the start distribution."""
+    return reachable(state_graph(mdp), mdp.start > 0)
+
+
+def reachable(graph: Sparse, sources: Bools) -> Bools:
+    """(S,) the nodes of an (S, S) graph that can be reached from the marked ones, themselves included."""
+    # One more node, with an edge to every source, makes it a single search.
+    nodes, entry = graph.shape[0], np.flatnonzero(sources)
+    edges = np.concatenate([graph.data, np.ones(len(entry))])
+    ends = np.concatenate([graph.indices, entry])
+    entered = sparse.csr_array((edges, ends, np.append(graph.indptr, len(ends))), shape=(nodes + 1, nodes + 1))
+    order = csgraph.breadth_first_order(entered, nodes, return_predecessors=False)
+    reached = np.zeros(nodes + 1, bool)
+    reached[order] = True
+    return reached[:-1]
+
+
+def recurrent_core(mdp: MDP) -> Bools:
+    """(S,) the one maximal end component of a weakly accessible model.
+
+    Raises:
+        NotWeaklyAccessible: naming the components, and the ways out.
+    """
+    component, closed = closed_components(state_graph(mdp))
+    if np.count_nonzero(closed) == 1:
+        core = closed[component]
+        if not _can_stay_out_of(mdp, core).any():
+            return core
+    _refuse(mdp)
+
+
+def closed_components(graph: Sparse) -> tuple[Ints, Bools]:
+    """Strong components of a graph: (S,) the component of each node, (C,) whether no edge leaves it."""
+    count, component = csgraph.connected_components(graph, directed=True, connection="strong")
+    source = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
+    leaves = component[source] != component[graph.indices]
+    closed = np.ones(count, bool)
+    closed[component[source[leaves]]] = False
+    return component.astype(np.int64), closed
+
+
+def end_components(mdp: MDP) -> list[Ints]:
+    """All maximal end components, as arrays of states.
+
+    Strong components, then drop what leaves them, until nothing changes. Each round is linear; this
+    serves the explanation of a refusal, where `recurrent_core` has already decided.
+    """
+    alive = np.ones(mdp.n_choices, bool)
+    while True:
+        graph = _collapse(mdp, alive)
+        _, component = csgraph.connected_components(graph, directed=True, connection="strong")
+        here = component[mdp.choice_state]
+        source = np.repeat(np.arange(mdp.n_choices), np.diff(mdp.transitions.indptr))
+        leaves = np.zeros(mdp.n_choices, bool)
+        leaves[source[component[mdp.transitions.indices] != here[source]]] = True
+        if not (alive & leaves).any():
+            break
+        alive &= ~leaves
+    staying = np.zeros(mdp.n_states, bool)
+    staying[mdp.choice_state[alive]] = True
+    members = np.flatnonzero(staying)
+    order = members[np.argsort(component[members], kind="stable")]
+    return np.split(order, np.flatnonzero(np.diff(component[order])) + 1) if order.size else []
+
+
+def state_graph(mdp: MDP) -> Sparse:
+    """(S, S) CSR with an entry wherever some choice of the row's state can lead to the column's."""
+    return _collapse(mdp, np.ones(mdp.n_choices, bool))
+
+
+def predecessors(mdp: MDP) -> Sparse:
+    """(N, S) the transitions by column: which choices can lead into a state."""
+    return mdp.transitions.tocsc()
+
+
+def _collapse(mdp: MDP, alive: Bools) -> Sparse:
+    member = sparse.csr_array(
+        (alive.astype(float), (mdp.choice_state, np.arange(mdp.n_choices))), shape=(mdp.n_states, mdp.n_choices)
+    )
+    member.eliminate_zeros()
+    return sparse.csr_array(member @ mdp.transitions)
+
+
+def _can_stay_out_of(mdp: MDP, core: Bools) -> Bools:
+    """(S,) the states from which some policy avoids `core` for ever: the largest set outside it in
+    which every state has a choice that stays in the set. Peeled from the core outwards, linear."""
+    arrivals = predecessors(mdp)
+    safe_choices = np.diff(mdp.first_choice).copy()
+    doomed_choice = np.zeros(mdp.n_choices, bool)
+    lost = core.copy()
+    frontier = np.flatnonzero(core)
+    while frontier.size:
+        leading = np.unique(_rows(arrivals, frontier))
+        leading = leading[~doomed_choice[leading]]
+        doomed_choice[leading] = True
+        owners = mdp.choice_state[leading]
+        np.subtract.at(safe_choices, owners, 1)
+        candidates = np.unique(owners)
+        frontier = candidates[(safe_choices[candidates] == 0) & ~lost[candidates]]
+        lost[frontier] = True
+    return ~lost
+
+
+def _rows(arrivals: Sparse, columns: Ints) -> Ints:
+    """The row indices stored in the given columns, one after the other."""
+    begin, end = arrivals.indptr[columns], arrivals.indptr[columns + 1]
+    length = end - begin
+    offset = np.repeat(begin - np.concatenate([[0], np.cumsum(length)[:-1]]), length)
+    return arrivals.indices[offset + np.arange(length.sum())]
+
+
+def _refuse(mdp: MDP) -> NoReturn:
+    components = end_components(mdp)
+    named = []
+    for states in components[:NAMED_AT_MOST]:
+        names = ", ".join(repr(mdp.state_name(int(s))) for s in states[:3])
+        named.append(f"{{{names}{f', ... {states.size} states' if states.size > 3 else ''}}}")
+    more = len(components) - len(named)
+    listing = ", ".join(named) + (f" and {more} more" if more > 0 else "")
+    advice = "use Discounted(0.99), or let the ends lead back to the start with mdp.restarting_at(states)"
+    reached = reachable_from_start(mdp)
+    if not reached.all():
+        advice = (
+            f"keep only what the start can reach with mdp.restricted_to(manyways.reachable_from_start(mdp)) "
+            f"({np.count_nonzero(reached)} of {mdp.n_states} states), " + advice
+        )
+    raise NotWeaklyAccessible(
+        f"{mdp.name} is not weakly accessible: one can stay for ever in each of {len(components)} separate "
+        f"sets of states, {listing}, so the long-run average depends on where one starts; {advice}"
+    )

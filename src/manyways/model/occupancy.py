@@ -1,0 +1,210 @@
+"""Policies and their occupancies, either way.
+
+A policy is an (N,) array: the probability of each choice within its state. Its occupancy is the
+(N,) share of time spent on each choice,
+
+    long run:    rho(s, a) = lim 1/T sum_{t=1..T} Pr(s_t = s, a_t = a)          (paper, section 2)
+    discounted:  rho(s, a) = (1 - discount) sum_{t>=0} discount^t Pr(s_t = s, a_t = a)
+
+both from the model's start distribution. The long-run limit is taken in the mean, so periodic
+chains are no special case; a multichain policy mixes its recurrent classes by the chance of ending
+in each. Everything is solved sparse and direct.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+from manyways.errors import SettingError
+from manyways.model.graph import closed_components, levels_towards
+from manyways.model.mdp import MDP
+from manyways.types import Bools, Floats, Ints, Sparse
+
+VISITED = 1e-12
+"""A state with less occupancy counts as never visited: its shares would be rounding noise."""
+
+WELL_CHOSEN = 1e-4
+"""A reference state visited less than this times the busiest one makes the solve ill-conditioned."""
+
+
+def state_occupancy(mdp: MDP, occupancy: Floats) -> Floats:
+    """(..., N) -> (..., S): time spent in each state."""
+    return np.add.reduceat(occupancy, mdp.first_choice[:-1], axis=-1)
+
+
+def long_run_reward(mdp: MDP, occupancy: Floats) -> float:
+    """The average reward per step: <rho, r>."""
+    return float(occupancy @ mdp.reward)
+
+
+def flow_residual(mdp: MDP, occupancy: Floats, discount: float = 1.0) -> float:
+    """How far an (N,) array is from being an occupancy: the largest violation of flow
+    conservation, of summing to one, and of not being negative."""
+    imbalance = (
+        state_occupancy(mdp, occupancy) - discount * (mdp.transitions.T @ occupancy) - (1 - discount) * mdp.start
+    )
+    return float(max(np.abs(imbalance).max(), abs(occupancy.sum() - 1), -occupancy.min(), 0.0))
+
+
+def chain(mdp: MDP, policy: Floats) -> Sparse:
+    """(S, S) CSR: the transition matrix under an (N,) policy."""
+    weights = sparse.csr_array(
+        (policy.copy(), np.arange(mdp.n_choices), mdp.first_choice.copy()), shape=(mdp.n_states, mdp.n_choices)
+    )
+    weights.eliminate_zeros()
+    product = sparse.csr_array(weights @ mdp.transitions)
+    product.eliminate_zeros()
+    return product
+
+
+def check_policy(mdp: MDP, policy: Floats) -> Floats:
+    """The (N,) policy as floats, or an error that names the state where it is none."""
+    policy = np.asarray(policy, dtype=np.float64)
+    if policy.shape != (mdp.n_choices,):
+        raise SettingError(
+            f"a policy has one probability for each of the {mdp.n_choices} choices, found shape {policy.shape}"
+        )
+    total = np.add.reduceat(policy, mdp.first_choice[:-1])
+    wrong = ~(np.abs(total - 1) < 1e-9)
+    wrong[mdp.choice_state[~(policy >= 0)]] = True
+    if wrong.any():
+        state = int(np.argmax(wrong))
+        raise SettingError(
+            f"the policy's probabilities in state {mdp.state_name(state)!r} must be >= 0 and sum to 1, found {total[state]:.10g}"
+        )
+    return policy
+
+
+def long_run_occupancy(mdp: MDP, policy: Floats) -> Floats:
+    """(N,) the long-run occupancy of an (N,) policy, for any chain: multichain, periodic, absorbing."""
+    policy = check_policy(mdp, policy)
+    p = chain(mdp, policy)
+    component, closed = closed_components(p)
+    recurrent = closed[component]
+    share = stationary_distributions(p, component, recurrent)
+    weight = np.bincount(component, weights=_absorbed(p, mdp.start, recurrent), minlength=len(closed))
+    return _spread(mdp, policy, share * weight[component])
+
+
+def discounted_occupancy(mdp: MDP, policy: Floats, discount: float) -> Floats:
+    """(N,) the discounted occupancy of an (N,) policy, normalised to sum to one."""
+    policy = check_policy(mdp, policy)
+    system = sparse.eye_array(mdp.n_states, format="csr") - discount * chain(mdp, policy)
+    visits = splu(system.tocsc()).solve((1 - discount) * mdp.start, trans="T")
+    return _spread(mdp, policy, np.maximum(visits, 0.0))
+
+
+def stationary_distributions(p: Sparse, component: Ints, recurrent: Bools) -> Floats:
+    """(S,) the stationary distribution of every recurrent class at once, zero on transient states.
+
+    One state of each class is fixed at one and the rest solved for; all classes form one
+    block-diagonal system. Where a fixed state turns out to be rarely visited, its class is solved
+    again with its busiest state fixed, because rounding errors grow with that ratio.
+    """
+    states = np.flatnonzero(recurrent)
+    _, member = np.unique(component[states], return_inverse=True)
+    block = p[states][:, states]
+    fixed = _argmax_by_group(dominance(block), member, int(member.max()) + 1)
+    while True:
+        mass = _renewal_measure(block, fixed)
+        busiest = _argmax_by_group(mass, member, len(fixed))
+        worse = mass[fixed] < WELL_CHOSEN * mass[busiest]
+        if not worse.any() or (busiest == fixed).all():
+            break
+        fixed = np.where(worse, busiest, fixed)
+    distribution = np.zeros(p.shape[0])
+    distribution[states] = mass / np.bincount(member, weights=mass)[member]
+    return distribution
+
+
+def dominance(p: Sparse) -> Floats:
+    """(S,) how many states end up on each one by following most likely successors.
+
+    A state with a high count lies on a loop that the chain keeps running round, so it is a good
+    place to cut the chain; a state picked blindly may be visited once in 10^30 steps.
+    """
+    likely = _argmax_by_group(p.data, np.repeat(np.arange(p.shape[0]), np.diff(p.indptr)), p.shape[0])
+    ahead = p.indices[likely]
+    for _ in range(p.shape[0].bit_length()):
+        ahead = ahead[ahead]
+    return np.bincount(ahead, minlength=p.shape[0]).astype(float)
+
+
+def policy_of(mdp: MDP, occupancy: Floats) -> Floats:
+    """(N,) the stationary policy that realises an (N,) occupancy.
+
+    In visited states, pi(s, a) = rho(s, a) / rho(s). In states that are never visited the occupancy
+    says nothing; there the policy heads for the visited ones: among all choices, the one most likely
+    to get a step nearer (by the fewest choices needed), so that it is never stuck. A state that
+    cannot get there (which only a discounted model has) takes its first choice.
+    """
+    by_state = state_occupancy(mdp, occupancy)
+    visited = by_state > VISITED
+    policy = np.where(visited[mdp.choice_state], occupancy, 0.0)
+    policy = np.maximum(policy, 0.0)
+    total = np.add.reduceat(policy, mdp.first_choice[:-1])
+    policy /= np.where(visited, total, 1.0)[mdp.choice_state]
+    if not visited.all():
+        homeward = choices_towards(mdp, visited)
+        policy[homeward[~visited]] = 1.0
+    return policy
+
+
+def choices_towards(mdp: MDP, targets: Bools) -> Ints:
+    """(S,) for each state the choice most likely to get a step nearer to `targets` (S,)."""
+    level = levels_towards(mdp, targets)
+    level[level < 0] = mdp.n_states
+    source = np.repeat(mdp.choice_state, np.diff(mdp.transitions.indptr))
+    nearer = np.where(level[mdp.transitions.indices] < level[source], mdp.transitions.data, 0.0)
+    chance = np.add.reduceat(nearer, mdp.transitions.indptr[:-1])
+    return first_best(mdp, chance)
+
+
+def first_best(mdp: MDP, score: Floats) -> Ints:
+    """(N,) -> (S,): the first choice of highest score in each state."""
+    top = np.maximum.reduceat(score, mdp.first_choice[:-1])
+    attaining = np.flatnonzero(score == top[mdp.choice_state])
+    return attaining[np.searchsorted(mdp.choice_state[attaining], np.arange(mdp.n_states))]
+
+
+def deterministic(mdp: MDP, choices: Ints) -> Floats:
+    """(S,) one choice per state -> (N,) policy."""
+    policy = np.zeros(mdp.n_choices)
+    policy[choices] = 1.0
+    return policy
+
+
+def _spread(mdp: MDP, policy: Floats, by_state: Floats) -> Floats:
+    by_state = by_state / by_state.sum()
+    return policy * by_state[mdp.choice_state]
+
+
+def _absorbed(p: Sparse, start: Floats, recurrent: Bools) -> Floats:
+    """(S,) the chance that each recurrent state is the first recurrent one met."""
+    arriving = np.where(recurrent, start, 0.0)
+    transient = np.flatnonzero(~recurrent)
+    if transient.size and start[transient].any():
+        rows = p[transient]
+        system = sparse.eye_array(transient.size, format="csr") - rows[:, transient]
+        visits = np.maximum(splu(system.tocsc()).solve(start[transient], trans="T"), 0.0)
+        arriving += np.where(recurrent, rows.T @ visits, 0.0)
+    return arriving
+
+
+def _renewal_measure(block: Sparse, fixed: Ints) -> Floats:
+    """Expected visits to each state between visits to its class's fixed state (itself 1)."""
+    mass = np.zeros(block.shape[0])
+    mass[fixed] = 1.0
+    others = np.setdiff1d(np.arange(block.shape[0]), fixed, assume_unique=True)
+    if others.size:
+        inflow = block[fixed][:, others].T @ np.ones(len(fixed))
+        system = sparse.eye_array(others.size, format="csr") - block[others][:, others]
+        mass[others] = np.maximum(splu(system.tocsc()).solve(inflow, trans="T"), 0.0)
+    return mass
+
+
+def _argmax_by_group(values: Floats, group: Ints, count: int) -> Ints:
+    order = np.lexsort((-values, group))
+    return order[np.searchsorted(group[order], np.arange(count))]

@@ -1,0 +1,94 @@
+"""The Jensen-Shannon divergence, in nats: all its forms are in this module and in `kernels.exchange`.
+
+    JSD(p || q) = 1/2 sum p ln(2p / (p + q)) + 1/2 sum q ln(2q / (p + q)),   0 <= JSD <= ln 2
+
+It is jointly convex. Its gradient d JSD / d p = 1/2 ln(2p / (p + q)) is minus infinity where p = 0 < q, and where both
+are zero JSD has a corner. Two smoothed gradients answer two questions:
+
+*All plans move at once* (the paper's algorithms): 1/2 ln(2 (p + d) / (p + q + 2d)). At p = q = 0 it is zero, and zero
+is a subgradient there, so a step along it never promises more than it gives.
+
+*One plan moves, the others stay*: 1/2 ln(2 (p + d) / (p + q + d)). At p = q = 0 it is 1/2 ln 2, the true derivative of
+JSD(p || 0): going where nobody goes makes plans different. Summed over plans that all move it promises too much,
+because two plans may go to the same new place. The default method replaces this one by secants (`secant_worths`), so
+only the first is implemented.
+
+Both tend to the gradient as d tends to zero, and differ from it by more than about d / p only where p is not much
+larger than d: a Frank-Wolfe gap computed with either is too small by at most about N d.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import rel_entr, xlogy
+
+from manyways.types import Floats
+
+LARGEST = float(np.log(2))
+"""The divergence of distributions that share nothing."""
+
+
+def pairwise_divergences(x: Floats) -> Floats:
+    """(k, B) -> (k, k): the divergence of every pair of rows."""
+    k = len(x)
+    own = xlogy(x, x).sum(axis=1)
+    found = np.zeros((k, k))
+    for i in range(k):
+        middle = (x[i] + x[i + 1 :]) / 2
+        found[i, i + 1 :] = (own[i] + own[i + 1 :]) / 2 - xlogy(middle, middle).sum(axis=1)
+    # Rounding can leave -1e-17 between equal rows, or a little more than ln 2 between disjoint ones.
+    found = np.clip(found, 0.0, np.log(2))
+    return found + found.T
+
+
+def divergences_from(row: Floats, others: Sequence[Floats]) -> Floats:
+    """(B,), m of (B,) -> (m,): the divergence of `row` from each of the others.
+
+    Mass in a place where the other distribution has none adds 1/2 ln 2 per unit, so only the overlap needs work.
+    """
+    there = np.flatnonzero(row)
+    p = row[there]
+    result = np.empty(len(others))
+    for j, other in enumerate(others):
+        q = other[there]
+        met = np.flatnonzero(q)
+        a, b = p[met], q[met]
+        both = a + b
+        shared = (a * np.log(a / both) + b * np.log(b / both)).sum() / 2
+        result[j] = shared + np.log(2) / 2 * (row.sum() + other.sum())
+    return np.clip(result, 0.0, None)
+
+
+def divergence_from_one_place(q: Floats) -> Floats:
+    """(...) -> (...): the divergence between all time in one place and a distribution with time q there."""
+    return np.log(2) + (xlogy(q, q) - (1 + q) * np.log1p(q)) / 2
+
+
+def divergence_by_place(p: Floats, q: Floats) -> Floats:
+    """(B,), (B,) -> (B,): the summands of the divergence, which show where two plans differ."""
+    middle = (p + q) / 2
+    return (rel_entr(p, middle) + rel_entr(q, middle)) / 2
+
+
+def gradient_of_sum(x: Floats, i: int, smoothing: float) -> Floats:
+    """(k, B) -> (B,): twice the gradient by row i of the sum of its divergences from the other rows, when all rows move."""
+    own = x[i] + smoothing
+    others = np.delete(x, i, axis=0) + smoothing
+    return np.log(2 * own / (own + others)).sum(axis=0)
+
+
+def secant_worths(mass: Floats, others: Sequence[Floats]) -> Floats:
+    """(B,), m of (B,) -> (B,): what a unit of `mass` adds to the sum of divergences if all of the mass is put there.
+
+    The divergence is a sum over places of psi(p, q). The gradient is the worth of the next bit of p; this is the worth
+    of the whole, (psi(m, q) - psi(0, q)) / m, which with t = q / m is 1/2 (ln 2 - (1 + t) ln(1 + t) + t ln t). It is
+    finite everywhere, and exact for a move of just that size.
+    """
+    total = np.zeros_like(mass)
+    for q in others:
+        there = np.flatnonzero(q)  # most choices of a plan are never taken, and t = 0 there
+        t = q[there] / mass[there]
+        total[there] += xlogy(t, t) - (1 + t) * np.log1p(t)
+    return (total + len(others) * np.log(2)) / 2

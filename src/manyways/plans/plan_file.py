@@ -1,0 +1,144 @@
+"""The file of a plan set (`.mw`): an archive of arrays with a JSON header, the model included.
+
+This module turns the fields of a `PlanSet` into bytes and back; `PlanSet.save` and `load` are built on it.
+
+Version 1 was written by manyways 0.1.0. Version 2 names the objective as well, and may hold arrays of settings.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import asdict
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manyways.behaviours import BEHAVIOURS
+from manyways.errors import ModelError, PlanFileError, SettingError, check_integer, check_number
+from manyways.files.archive import pack, unpack
+from manyways.methods import METHODS, Status, Trace
+from manyways.model.as_arrays import model_from_arrays, model_to_arrays
+from manyways.model.checking import check_text
+from manyways.model.occupancy import check_policy
+from manyways.objectives import OBJECTIVES, MeanDivergence
+from manyways.plans.certificate import Certificate, Check
+from manyways.polytope import CRITERIA
+
+SCHEMA = "manyways plans"
+VERSION, READABLE = 2, (1, 2)
+
+
+def to_bytes(fields: Mapping[str, Any]) -> bytes:
+    """The content of a file, from the fields of a `PlanSet`.
+
+    Raises:
+        SettingError: if a setting is of a class that is not registered, since the file could not be read again.
+    """
+    mdp, certificate, gap = fields["mdp"], fields["certificate"], fields["gap"]
+    model_header, arrays = model_to_arrays(mdp)
+    header = {
+        "model": model_header,
+        "settings": {
+            "objective": OBJECTIVES.to_plain(fields["maximised"], arrays),
+            "criterion": CRITERIA.to_plain(fields["criterion"], arrays),
+            "behaviour": BEHAVIOURS.to_plain(fields["behaviour"], arrays),
+            "method": METHODS.to_plain(fields["method"], arrays),
+            "seed": fields["seed"],
+            "kept": list(fields["kept"]),
+        },
+        "result": {
+            "objective": fields["objective"],
+            "optimal_reward": fields["optimal_reward"],
+            "gap": gap if isfinite(gap) else None,
+            "status": fields["status"].name,
+            "seconds": fields["seconds"],
+        },
+        "versions": dict(fields["versions"]),
+        "certificate": None if certificate is None else [_finite(asdict(check)) for check in certificate.checks],
+    }
+    arrays |= {name: fields[name] for name in ("policies", "occupancies", "rewards", "distances")}
+    arrays["avoided"] = fields["avoided"].reshape(-1, mdp.n_choices)
+    arrays |= {f"trace/{name}": column for name, column in vars(fields["trace"]).items()}
+    return pack(SCHEMA, VERSION, header, arrays)
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The fields of the `PlanSet` in a file."""
+    return _fields(str(path), *unpack(path, str(path), SCHEMA, READABLE))
+
+
+def read_bytes(content: bytes, name: str) -> dict[str, Any]:
+    """The fields of the `PlanSet` in the content of a file; `name` is what errors call it."""
+    return _fields(name, *unpack(io.BytesIO(content), name, SCHEMA, READABLE))
+
+
+def _fields(path: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    try:
+        mdp = model_from_arrays(header["model"], arrays)
+        if mdp.digest != header["model"]["digest"]:
+            raise PlanFileError(
+                f"{path} is damaged: its model is not the one that was planned for (digest {mdp.digest[:8]})"
+            )
+        result, settings = header["result"], header["settings"]
+        checks = header["certificate"]
+        arrays = {"avoided": np.empty((0, mdp.n_choices)), **arrays}  # early files have none
+        k, steps = len(arrays["policies"]), len(arrays["trace/objective"])
+        if k < 1:
+            raise ModelError("it holds no plans")
+        return {
+            "mdp": mdp,
+            "policies": np.stack([check_policy(mdp, row) for row in _fitting(arrays, "policies", k, mdp.n_choices)]),
+            "occupancies": _fitting(arrays, "occupancies", k, mdp.n_choices),
+            "rewards": _fitting(arrays, "rewards", k),
+            "distances": _fitting(arrays, "distances", k, k),
+            "objective": check_number("objective", result["objective"]),
+            "optimal_reward": check_number("optimal_reward", result["optimal_reward"]),
+            "gap": inf if result["gap"] is None else check_number("gap", result["gap"]),
+            "status": Status[result["status"]],
+            "trace": Trace(**{name: _fitting(arrays, f"trace/{name}", steps) for name in Trace.__dataclass_fields__}),
+            "maximised": MeanDivergence(settings["tradeoff"])
+            if header["version"] == 1
+            else OBJECTIVES.from_plain(settings["objective"], arrays),
+            "criterion": CRITERIA.from_plain(settings["criterion"], arrays),
+            "behaviour": BEHAVIOURS.from_plain(settings["behaviour"], arrays),
+            "method": METHODS.from_plain(settings["method"], arrays),
+            "seed": check_integer("seed", settings["seed"], 0),
+            "seconds": check_number("seconds", result["seconds"], 0),
+            "versions": dict(header["versions"]),
+            "certificate": None if checks is None else Certificate(tuple(_check(check) for check in checks)),
+            "kept": _positions(settings.get("kept", ()), k),
+            "avoided": _fitting(arrays, "avoided", len(arrays["avoided"]), mdp.n_choices),
+        }
+    except PlanFileError:
+        raise
+    except (KeyError, TypeError, IndexError, ValueError) as error:
+        raise PlanFileError(f"{path} is damaged: {error}") from None
+
+
+def _fitting(arrays: Mapping[str, np.ndarray], name: str, *shape: int) -> np.ndarray:
+    array = arrays[name]
+    if array.shape != shape or array.dtype.kind not in "fi" or not np.isfinite(array).all():
+        raise ModelError(
+            f"the array {name!r} must hold finite numbers of shape {shape}, found {array.dtype} of shape {array.shape}"
+        )
+    return array
+
+
+def _positions(given: Any, k: int) -> tuple[int, ...]:
+    if not isinstance(given, (list, tuple)) or not all(type(i) is int and 0 <= i < k for i in given):
+        raise SettingError(f"the plans kept must be numbers from 0 to {k - 1}, found {given!r:.60}")
+    return tuple(given)
+
+
+def _finite(check: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity: an error that is not finite is written as null."""
+    return check | {"error": check["error"] if np.isfinite(check["error"]) else None}
+
+
+def _check(check: Mapping[str, Any]) -> Check:
+    error = np.inf if check["error"] is None else check_number("error", check["error"])
+    check_text(check=[check["name"]])
+    return Check(str(check["name"]), error, check_number("tolerance", check["tolerance"]))

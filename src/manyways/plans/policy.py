@@ -1,0 +1,118 @@
+"""One policy on its own: to act with and to run."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from manyways.errors import SettingError, check_integer
+from manyways.model.checking import frozen
+from manyways.model.mdp import MDP
+from manyways.model.occupancy import check_policy
+from manyways.types import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """One run.
+
+    Attributes:
+        states: (T,) those visited.
+        choices: (T,) those taken there.
+        rewards: (T,) what they paid on average.
+        ends: (T,) which of the model's `ends` came with a step, by number; -1 for none.
+    """
+
+    states: Ints
+    choices: Ints
+    rewards: Floats
+    ends: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """What to do in each state: (N,) the probability of each choice, summing to one in every state."""
+
+    mdp: MDP
+    probabilities: Floats
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "probabilities", frozen(check_policy(self.mdp, self.probabilities), np.float64))
+
+    @cached_property
+    def _table(self) -> tuple[list[int], list[float], list[int], list[int], list[float]]:
+        """Cumulative probabilities of choices within states and of targets within choices, as plain lists, which a run
+        reads faster one by one than arrays."""
+        mdp, matrix = self.mdp, self.mdp.transitions
+        before = np.concatenate([[0.0], np.cumsum(self.probabilities)])
+        within = np.cumsum(self.probabilities) - before[mdp.first_choice[:-1]][mdp.choice_state]
+        row = np.repeat(np.arange(mdp.n_choices), np.diff(matrix.indptr))
+        before = np.concatenate([[0.0], np.cumsum(matrix.data)])
+        to = np.cumsum(matrix.data) - before[matrix.indptr[:-1]][row]
+        return mdp.first_choice.tolist(), within.tolist(), matrix.indptr.tolist(), matrix.indices.tolist(), to.tolist()
+
+    def choose(self, state: int, rng: np.random.Generator) -> int:
+        """A choice in a state, drawn from the policy."""
+        first, within, *_ = self._table
+        low, high = first[state], first[state + 1]
+        choice = min(bisect(within, rng.random() * within[high - 1], low, high), high - 1)
+        while self.probabilities[choice] == 0:  # rounding at the end of a row
+            choice -= 1
+        return choice
+
+    @cached_property
+    def _state_of(self) -> dict[int, int]:
+        seen = range(self.mdp.n_states) if self.mdp.observations is None else self.mdp.observations.tolist()
+        return {observation: state for state, observation in enumerate(seen)}
+
+    def act(self, observation: int, rng: np.random.Generator) -> int:
+        """The number of an action, drawn from the policy, as a Gymnasium agent needs it.
+
+        `observation` is one of the environment that the model was read from; for other models, the number of a state.
+        """
+        state = self._state_of.get(int(observation))
+        if state is None:
+            raise SettingError(
+                f"{self.mdp.name} has no state with the observation {observation}; it has {self.mdp.n_states} "
+                f"observations, from {min(self._state_of)} to {max(self._state_of)}"
+            )
+        return int(self.mdp.actions[self.choose(state, rng)])
+
+    def rollout(self, steps: int, rng: np.random.Generator) -> Rollout:
+        """Run the policy in the model, from a first state drawn from the start distribution."""
+        check_integer("steps", steps, 1)
+        _, _, begin, target, to = self._table
+        state = int(rng.choice(self.mdp.n_states, p=self.mdp.start))
+        states, choices, taken = (np.empty(steps, np.int64) for _ in range(3))
+        for step in range(steps):
+            choice = self.choose(state, rng)
+            low, high = begin[choice], begin[choice + 1]
+            transition = min(bisect(to, rng.random() * to[high - 1], low, high), high - 1)
+            states[step], choices[step], taken[step] = state, choice, transition
+            state = target[transition]
+        return Rollout(states, choices, self.mdp.reward[choices], self._ends(choices, taken, rng))
+
+    def _ends(self, choices: Ints, taken: Ints, rng: np.random.Generator) -> Ints:
+        """(T,) the end, if any, that came with each choice and transition. Ends lead to the start, but steps that end
+        nothing may lead there too, so which of the two it was is drawn at random."""
+        mdp, ends = self.mdp, np.full(len(choices), -1)
+        if mdp.ends:
+            restart = mdp.start[mdp.transitions.indices[taken]] / mdp.transitions.data[taken]
+            luck = rng.random(len(choices))
+            for number, chance in enumerate(mdp.ends.values()):
+                share = chance[choices] * restart
+                ends[(luck >= 0) & (luck < share)] = number
+                luck -= share
+        return ends
+
+    def rows(self) -> list[tuple[str, str, float]]:
+        """(state, action, probability) of every choice that is ever taken."""
+        taken = np.flatnonzero(self.probabilities)
+        owner = self.mdp.choice_state
+        return [
+            (self.mdp.state_name(int(owner[x])), self.mdp.action_name(int(x)), float(self.probabilities[x]))
+            for x in taken
+        ]

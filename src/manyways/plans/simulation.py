@@ -1,0 +1,133 @@
+"""Runs of a plan, in the model and in the environment that it came from, beside what was computed for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyways.errors import SettingError, check_integer
+from manyways.formats.gym import PREFIX, TabularEnvironment, open_gym
+from manyways.formats.reader import resolve
+from manyways.plans.planset import PlanSet
+from manyways.plans.policy import Policy
+from manyways.types import Floats
+
+FEWEST_STEPS = 100
+ROUNDING = 1e-9
+NEGLIGIBLE = 1e-4
+"""A discounted run ends when what follows counts for less than this."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean reward per step, with its standard error, and how much of it the runs' ends may have cut off."""
+
+    mean: float
+    standard_error: float
+    steps: int
+    cut_off: float = 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """In which the true mean lies with a chance of 95 %."""
+        half = 1.96 * self.standard_error + self.cut_off
+        return self.mean - half, self.mean + half
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What was computed for a plan, and what runs of it earned; `environment` only where it came from Gymnasium."""
+
+    computed: float
+    model: Estimate
+    environment: Estimate | None
+
+
+def simulate(plans: PlanSet, plan: int = 1, steps: int = 10_000, seed: int = 0) -> Simulation:
+    """Run a plan of a set, numbered from 1.
+
+    Args:
+        plans: the set.
+        plan: which one.
+        steps: how many in all.
+        seed: of every random draw.
+    """
+    check_integer("steps", steps, FEWEST_STEPS)
+    check_integer("seed", seed, 0)
+    if not 1 <= check_integer("the plan's number", plan, 1) <= plans.k:
+        raise SettingError(f"there are plans 1 to {plans.k}, found {plan}")
+    policy = plans[plan - 1].policy
+    here, there = np.random.default_rng(seed).spawn(2)
+    discount = plans.criterion.discount
+    largest = float(np.abs(plans.mdp.reward).max())
+    if discount < 1:
+        runs = [policy.rollout(_horizon(discount), here).rewards for _ in _runs(steps, discount)]
+        model = _discounted(runs, discount, largest)
+    else:
+        model = _by_batches(policy.rollout(steps, here).rewards)
+    environment = None
+    if (opened := _environment(plans)) is not None:
+        environment = _in_environment(opened, policy, steps, there, discount)
+    return Simulation(float(plans.rewards[plan - 1]), model, environment)
+
+
+def _environment(plans: PlanSet) -> TabularEnvironment | None:
+    """The Gymnasium environment that the model was read from, if it was."""
+    source = plans.mdp.source
+    if source is None or not source.startswith(PREFIX):
+        return None
+    _, place, settings = resolve(source)
+    opened = open_gym(str(place), plans.criterion.discount < 1, **settings)
+    if opened.mdp.digest != plans.mdp.digest:
+        raise SettingError(f"{source} is no longer the model that was planned for; plan again")
+    return opened
+
+
+def _in_environment(
+    opened: TabularEnvironment, policy: Policy, steps: int, rng: np.random.Generator, discount: float
+) -> Estimate:
+    def episode(limit: int, restart: bool) -> list[float]:
+        env, rewards = opened.env, []
+        seen, _ = env.reset(seed=int(rng.integers(2**31)))
+        while len(rewards) < limit:
+            seen, reward, ended, _, _ = env.step(policy.act(seen, rng))
+            rewards.append(float(reward) + opened.end_rewards[seen] * ended)
+            if ended:
+                if not restart:
+                    break
+                seen, _ = env.reset()
+        return rewards
+
+    if discount == 1:
+        return _by_batches(np.array(episode(steps, restart=True)))
+    runs = [np.array(episode(_horizon(discount), restart=False)) for _ in _runs(steps, discount)]
+    return _discounted(runs, discount, float(np.abs(opened.mdp.reward).max()))
+
+
+def _by_batches(rewards: Floats) -> Estimate:
+    """The mean of one long run; its error from the means of stretches long enough to be nearly independent."""
+    count = max(10, int(math.sqrt(len(rewards)) / 2))
+    means = np.array([part.mean() for part in np.array_split(rewards, count)])
+    return Estimate(float(rewards.mean()), float(means.std(ddof=1) / math.sqrt(count)), len(rewards))
+
+
+def _discounted(runs: list[Floats], discount: float, largest: float) -> Estimate:
+    """Discounted reward, times 1 - discount as everywhere here, over independent runs.
+
+    What follows a run's end counts `discount ** steps`, and is at most the `largest` expected reward of any choice;
+    a little is added for rounding.
+    """
+    earned = np.array([(1 - discount) * (run @ discount ** np.arange(len(run))) for run in runs])
+    steps = sum(map(len, runs))
+    cut_off = (discount ** _horizon(discount) + ROUNDING) * largest
+    return Estimate(float(earned.mean()), float(earned.std(ddof=1) / math.sqrt(len(runs))), steps, cut_off)
+
+
+def _horizon(discount: float) -> int:
+    return max(1, math.ceil(math.log(NEGLIGIBLE) / math.log(discount)))
+
+
+def _runs(steps: int, discount: float) -> range:
+    return range(max(30, steps // _horizon(discount)))

@@ -1,0 +1,201 @@
+"""The feasible set of one plan: all occupancies of a model under a criterion.
+
+With E summing choices by state and P the transitions, the polytope is
+
+    (E - discount P)' x = (1 - discount) start,   sum x = 1,   x >= at_least
+
+which for discount = 1 is the paper's Delta_M, and for at_least = delta > 0 its restricted domain Delta_{M,delta}. A
+method sees no more of a model than this: the best vertex in a direction, the nearest point, a random point, and how
+far off a point is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from manyways.errors import EmptyDomain, SettingError
+from manyways.model.graph import recurrent_core
+from manyways.model.mdp import MDP
+from manyways.model.occupancy import chain, deterministic, flow_residual, policy_of
+from manyways.polytope.criterion import Average, Criterion
+from manyways.polytope.linear_program import LinearProgram, largest_minimum
+from manyways.polytope.oracle import RENUMBERED_FROM, SWEEPS_FROM, Oracle, Pause
+from manyways.polytope.policy_iteration import PolicyIteration
+from manyways.polytope.projection import Projection
+from manyways.polytope.renumbering import RenumberedSweeps
+from manyways.polytope.sweeps import Sweeps
+from manyways.polytope.vertex import Answer, Vertex
+from manyways.types import Floats, Ints, Sparse
+
+WANDERING_STEPS = 50
+
+
+class Polytope:
+    """All occupancies of `mdp` under `criterion`, each at least `at_least` everywhere.
+
+    Args:
+        mdp: the model.
+        criterion: `Average()` by default.
+        at_least: the smallest occupancy that any choice may have.
+        oracle: replaces the choice of the linear oracle by size: `PolicyIteration`, `Sweeps` or `RenumberedSweeps`.
+        wrap: puts another oracle around the chosen one, such as one that adds a constraint or counts calls.
+        pause: called by oracles during long work; see `pausing`.
+
+    Raises:
+        NotWeaklyAccessible: if the criterion is the average and the long-run average depends on the start.
+        EmptyDomain: if no occupancy is that large everywhere; it has the largest possible value.
+    """
+
+    def __init__(
+        self,
+        mdp: MDP,
+        criterion: Criterion | None = None,
+        *,
+        at_least: float = 0.0,
+        oracle: Callable[[MDP, float, Pause], Oracle] | None = None,
+        wrap: Callable[[Oracle], Oracle] | None = None,
+        pause: Pause | None = None,
+    ) -> None:
+        if not 0 <= at_least < 1:
+            raise SettingError(f"at_least is a share of time, expected 0 <= at_least < 1, found {at_least}")
+        self.mdp = mdp
+        self.criterion = Average() if criterion is None else criterion
+        self.at_least = at_least
+        self.pause = pause or Pause()
+        self._kind, self._wrap = oracle, wrap
+        chosen = self._chosen_oracle()
+        self._oracle = chosen if wrap is None else wrap(chosen)
+
+    def _chosen_oracle(self) -> Oracle:
+        """The one place where the linear oracle is chosen; `polytope.oracle` says why by size."""
+        if self.at_least > 0:  # then the maximiser need not be the occupancy of a deterministic policy
+            self._check_not_empty()
+            return LinearProgram(*_equalities(self.mdp, self.criterion.discount), self.at_least)
+        by_size = Sweeps if self.mdp.n_states < RENUMBERED_FROM else RenumberedSweeps
+        kind = self._kind or (PolicyIteration if self.mdp.n_states < SWEEPS_FROM else by_size)
+        return kind(self.mdp, self.criterion.discount, self.pause)
+
+    @property
+    def size(self) -> int:
+        """N, the number of choices."""
+        return self.mdp.n_choices
+
+    def best(self, c: Floats, warm: Vertex | None = None) -> Answer:
+        """The vertex that maximises <c, x> for an (N,) c; `warm` is an earlier answer, or a vertex, to start from."""
+        # A copy, because a read-only array is another type to numba, which would compile everything twice.
+        return self._oracle.best(np.array(c, dtype=np.float64), warm)
+
+    @cached_property
+    def optimum(self) -> Answer:
+        """The optimal plan for the model's own reward."""
+        return self.best(self.mdp.reward)
+
+    def project(self, y: Floats) -> Floats:
+        """(N,) the feasible point nearest to y, to a residual of 1e-9."""
+        return self._projection(y)
+
+    def project_roughly(self, y: Floats, start: Floats, iterations: int) -> Floats:
+        """(N,) the paper's inexact projection: so many SLSQP iterations from a feasible `start`."""
+        return self._projection.inexact(y, start, iterations)
+
+    def residual(self, x: Floats) -> float:
+        """The largest violation of any constraint at x (N,)."""
+        return max(flow_residual(self.mdp, x, self.criterion.discount), float(self.at_least - x.min()))
+
+    def sample(self, rng: np.random.Generator) -> Floats:
+        """(N,) the occupancy of a random policy: in each state a uniformly random distribution.
+
+        In a restricted domain, the feasible point nearest to it.
+        """
+        x = self.criterion.occupancy(self.mdp, self._random_policy(rng))
+        return x if x.min() >= self.at_least else self.project(x)
+
+    def _random_policy(self, rng: np.random.Generator) -> Floats:
+        weight = rng.exponential(size=self.size)
+        return weight / np.add.reduceat(weight, self.mdp.first_choice[:-1])[self.mdp.choice_state]
+
+    def wander(self, rng: np.random.Generator) -> Floats:
+        """(N,) where a random policy spends its first steps from the start: a cheap random distribution.
+
+        It is not quite feasible, and takes time linear in the number of transitions: a place to start from.
+        """
+        policy = self._random_policy(rng)
+        step = chain(self.mdp, policy).T
+        now = self.mdp.start.copy()
+        total = np.zeros_like(now)
+        for _ in range(WANDERING_STEPS):
+            total += now
+            now = step @ now
+        return policy * (total / WANDERING_STEPS)[self.mdp.choice_state]
+
+    def vertex_of(self, choices: Ints) -> Vertex:
+        """The vertex of a deterministic policy, one choice per state (S,)."""
+        policy = deterministic(self.mdp, choices)
+        x = self.criterion.occupancy(self.mdp, policy)
+        return Vertex(x, choices)
+
+    def twin(self) -> Polytope:
+        """The same polytope with work space of its own, for another thread."""
+        return Polytope(
+            self.mdp,
+            self.criterion,
+            at_least=self.at_least,
+            oracle=self._kind,
+            wrap=self._wrap,
+            pause=self.pause,
+        )
+
+    @contextmanager
+    def pausing(self, check: Callable[[], None]) -> Iterator[None]:
+        """Within the block, long work calls `check` now and then, twins do as well; an exception from it ends the work."""
+        before, self.pause.check = self.pause.check, check
+        try:
+            yield
+        finally:
+            self.pause.check = before
+
+    def realise(self, x: Floats) -> tuple[Floats, Floats]:
+        """(N,) -> the stationary policy for x, and the occupancy that it has when run from the start.
+
+        They agree with x unless x mixes several recurrent classes: a stationary policy cannot
+        always be made to end in each of them with just the right chance.
+        """
+        policy = policy_of(self.mdp, x)
+        return policy, self.criterion.occupancy(self.mdp, policy)
+
+    @cached_property
+    def _projection(self) -> Projection:
+        return Projection(*_equalities(self.mdp, self.criterion.discount), self.at_least)
+
+    def _check_not_empty(self) -> None:
+        largest = largest_at_least(self.mdp, self.criterion)
+        if self.at_least > largest * (1 + 1e-9):
+            raise EmptyDomain(
+                f"no occupancy of {self.mdp.name} is at least {self.at_least:g} everywhere; the largest possible is {largest:.6g}",
+                largest,
+            )
+
+
+def largest_at_least(mdp: MDP, criterion: Criterion | None = None) -> float:
+    """The largest `at_least` for which the polytope of a model is not empty."""
+    return largest_minimum(*_equalities(mdp, 1.0 if criterion is None else criterion.discount))
+
+
+def _equalities(mdp: MDP, discount: float) -> tuple[Sparse, Floats]:
+    """The equality constraints with independent rows."""
+    by_state = sparse.csr_array(
+        (np.ones(mdp.n_choices), (mdp.choice_state, np.arange(mdp.n_choices))), shape=(mdp.n_states, mdp.n_choices)
+    )
+    balance = sparse.csr_array(by_state - discount * mdp.transitions.T)
+    # The rows of flow conservation add up to (1 - discount) times the condition that the total is one. Numerically
+    # that condition is worth more than any of them, so it takes the place of a row of the recurrent core.
+    kept = np.ones(mdp.n_states, bool)
+    kept[0 if discount < 1 else np.argmax(recurrent_core(mdp))] = False
+    total = sparse.csr_array(np.ones((1, mdp.n_choices)))
+    right = np.append((1 - discount) * mdp.start[kept], 1.0)
+    return sparse.csc_array(sparse.vstack([balance[kept], total])), right

@@ -1,0 +1,36 @@
+"""Points of the feasible set, and what an oracle answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from manyways.types import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Vertex:
+    """A plan while it is searched for.
+
+    Attributes:
+        occupancy: (N,) the point.
+        choices: (S,) the deterministic policy that has this occupancy, if one is known.
+    """
+
+    occupancy: Floats
+    choices: Ints | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Answer(Vertex):
+    """What an oracle answers for costs c.
+
+    Attributes:
+        value: <c, occupancy>.
+        bound: no point of the feasible set has more than this; proved by weak duality.
+        memory: where the oracle stood at the end, for its next solve; of no use to anybody else.
+    """
+
+    value: float = field(kw_only=True)
+    bound: float = field(kw_only=True)
+    memory: Any = field(default=None, kw_only=True, repr=False)

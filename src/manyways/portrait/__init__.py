@@ -1,6 +1,0 @@
-"""What each plan of a set is like, and what sets it apart from the others: in numbers and in sentences."""
-
-from manyways.portrait.measuring import Measure, measures
-from manyways.portrait.narration import Portrait, portraits
-
-__all__ = ["Measure", "Portrait", "measures", "portraits"]

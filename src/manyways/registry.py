@@ -1,0 +1,149 @@
+"""Registries: the classes that plan files, the command line and the page know by name.
+
+Methods, objectives, behaviours and criteria are frozen dataclasses of settings. Each axis has one `Registry`. A class
+that is registered can be named in a plan file (by its class name) and on the command line (`VertexAscent` is
+`vertex-ascent`). Nothing else in the package lists the classes of an axis.
+
+Packages add their own classes with `@manyways.register`. If such a package names its module as an entry point in the
+group `manyways`, it is imported when a file or a command names a class that is not known yet.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from importlib.metadata import entry_points
+from math import isfinite
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from manyways.errors import ManywaysError, SettingError
+
+Kind = TypeVar("Kind")
+Class = TypeVar("Class", bound=type)
+ENTRY_POINTS = "manyways"
+
+
+class Registry(Generic[Kind]):
+    """The registered classes of one axis.
+
+    Attributes:
+        noun: what an object of the axis is called in messages: "method".
+        base: the class that all of them derive from.
+        example: how to make one, for messages: "VertexAscent()".
+    """
+
+    def __init__(self, noun: str, base: type[Kind], example: str) -> None:
+        self.noun, self.base, self.example = noun, base, example
+        self._classes: dict[str, type[Kind]] = {}
+
+    def add(self, kind: Class) -> Class:
+        """Register a class; returns it, so that this can be used as a decorator."""
+        if not (isinstance(kind, type) and issubclass(kind, self.base) and is_dataclass(kind)):
+            raise SettingError(f"a {self.noun} must be a dataclass derived from {self.base.__name__}, found {kind!r}")
+        known = self._classes.get(kind.__name__)
+        if known is not None and (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
+            raise SettingError(
+                f"a {self.noun} named {kind.__name__} is registered already, from {known.__module__}; rename the class"
+            )
+        self._classes[kind.__name__] = kind
+        return kind  # pyright: ignore[reportReturnType] (narrowed above)
+
+    def words(self) -> list[str]:
+        """The names of all registered classes as the command line writes them."""
+        return [word_for(name) for name in self._classes]
+
+    def named(self, word: str) -> type[Kind]:
+        """The class with a command-line name."""
+        return self._find({word_for(name): kind for name, kind in self._classes.items()}, word, retry=True)
+
+    def check(self, value: Any) -> Kind:
+        """Return `value`, or raise a `SettingError` if it is not an object of this axis."""
+        if not isinstance(value, self.base):
+            raise SettingError(f"the {self.noun} must be an object such as {self.example}, found {value!r:.200}")
+        return value
+
+    def to_plain(self, value: Kind, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+        """An object as JSON; arrays among its fields are put into `arrays` under a name of their own.
+
+        Raises:
+            SettingError: if its class is not registered or a field cannot be saved, since the file could not be read.
+        """
+        kind = type(value)
+        if self._classes.get(kind.__name__) is not kind:
+            raise SettingError(
+                f"{value!r:.200} cannot be saved, because its class is not registered: put @manyways.register above "
+                f"the class {kind.__name__}, and import its module before loading the file"
+            )
+        plain: dict[str, Any] = {"type": kind.__name__}
+        for field in fields(value):  # pyright: ignore[reportArgumentType] (`add` takes dataclasses only)
+            where = f"{self.noun}/{field.name}"
+            plain[field.name] = _to_plain(getattr(value, field.name), where, arrays)
+        return plain
+
+    def from_plain(self, plain: Any, arrays: Mapping[str, np.ndarray]) -> Kind:
+        """The object that `to_plain` described."""
+        if not isinstance(plain, Mapping) or not isinstance(plain.get("type"), str):
+            raise SettingError(f"expected the description of a {self.noun}, found {plain!r:.60}")
+        settings = {name: _from_plain(item, arrays) for name, item in plain.items() if name != "type"}
+        kind = self._find(self._classes, plain["type"], retry=True)
+        try:
+            return kind(**settings)
+        except ManywaysError:
+            raise
+        except (TypeError, ValueError, OverflowError) as error:
+            raise SettingError(f"the {self.noun} {plain['type'][:60]} cannot be made: {str(error)[:200]}") from None
+
+    def _find(self, classes: Mapping[str, type[Kind]], name: str, *, retry: bool) -> type[Kind]:
+        if name in classes:
+            return classes[name]
+        if retry:
+            _load_plugins()
+            known = self._classes if classes is self._classes else {word_for(n): k for n, k in self._classes.items()}
+            return self._find(known, name, retry=False)
+        raise SettingError(
+            f"there is no {self.noun} {name[:60]!r}, expected one of {', '.join(classes)}; "
+            "if a package of its own defines it, import that package first"
+        )
+
+
+def word_for(class_name: str) -> str:
+    """`VertexAscent` -> `vertex-ascent`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", class_name).lower()
+
+
+@cache
+def _load_plugins() -> None:
+    """Import the modules that installed packages offer; each registers its classes."""
+    for entry in entry_points(group=ENTRY_POINTS):
+        entry.load()
+
+
+def _to_plain(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
+    if isinstance(value, np.ndarray):
+        arrays[where] = value
+        return {"array": where}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not isfinite(value):
+        return {"float": str(value)}  # JSON has no infinity
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_to_plain(item, f"{where}/{i}", arrays) for i, item in enumerate(value)]
+    raise SettingError(
+        f"the setting {where} cannot be saved: expected numbers, text, tuples or arrays, found {value!r:.60}"
+    )
+
+
+def _from_plain(plain: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    if isinstance(plain, list):
+        return tuple(_from_plain(item, arrays) for item in plain)
+    if isinstance(plain, Mapping):
+        if "array" in plain:
+            return arrays[plain["array"]]
+        return float(plain["float"])
+    return plain
