@@ -41,7 +41,7 @@ def test_names_that_no_file_can_have(name, plans, tmp_path):
         lambda: plans.save(place),
         lambda: plans.report(f"{place}.html"),
         lambda: plans.draw(f"{place}.png"),
-        lambda: plans.policy(0).save(f"{place}.csv"),
+        lambda: plans[0].policy.save(f"{place}.csv"),
         *(
             lambda ending=ending: write_model(plans.mdp, tmp_path / f"{name}{ending}")
             for ending in (".npz", ".drn", ".tra")

@@ -15,7 +15,6 @@ from manyways import (
     Average,
     Discounted,
     FrankWolfe,
-    Objective,
     Polytope,
     ProjectedGradient,
     SettingError,
@@ -24,6 +23,7 @@ from manyways import (
 )
 from manyways.methods import Ascent, Halted, Method, Trace, Watch
 from problems import KNOWN, brute_force_optimum, random_accessible_mdp, random_mdp, vertices
+from shared import paper_objective
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ each_problem = pytest.mark.parametrize("mdp", PROBLEMS.values(), ids=PROBLEMS)
 
 
 def run(method: Method, mdp: MDP, criterion=None, *, k: int = 2, seed: int = 0, watch: Watch | None = None) -> Ascent:
-    return method.run(Polytope(mdp, criterion), Objective(mdp, TRADEOFF), k, seed, watch or Watch())
+    return method.run(Polytope(mdp, criterion), paper_objective(mdp, TRADEOFF), k, seed, watch or Watch())
 
 
 def assert_feasible(polytope: Polytope, point: np.ndarray, k: int) -> None:
@@ -99,7 +99,7 @@ def test_points_are_feasible_and_the_trace_is_in_order(case, criterion, mdp, k):
     assert_in_order(ascent.trace)
     assert ascent.status in set(Status)
     if case.rising:
-        assert_rising(np.append(ascent.trace.objective, Objective(mdp, TRADEOFF).value(ascent.point)))
+        assert_rising(np.append(ascent.trace.objective, paper_objective(mdp, TRADEOFF).value(ascent.point)))
 
 
 @cache
@@ -116,7 +116,7 @@ def random_models(criterion) -> list[tuple[MDP, float]]:
 def test_two_plans_are_never_above_the_maximum(case, criterion):
     reached = []
     for seed, (mdp, maximum) in enumerate(random_models(criterion)):
-        polytope, objective = Polytope(mdp, criterion), Objective(mdp, TRADEOFF)
+        polytope, objective = Polytope(mdp, criterion), paper_objective(mdp, TRADEOFF)
         ascent = case.method.run(polytope, objective, 2, seed, Watch())
         assert_feasible(polytope, ascent.point, 2)
         value = objective.value(ascent.point)
@@ -133,7 +133,7 @@ def test_two_plans_are_never_above_the_maximum(case, criterion):
 def test_two_plans_are_never_above_the_maximum_in_closed_form(case, name):
     problem = KNOWN[name]
     assert brute_force_optimum(problem.mdp, TRADEOFF, Average()) == pytest.approx(problem.best_pair(TRADEOFF))
-    value = Objective(problem.mdp, TRADEOFF).value(run(case.method, problem.mdp).point)
+    value = paper_objective(problem.mdp, TRADEOFF).value(run(case.method, problem.mdp).point)
     assert value <= problem.best_pair(TRADEOFF) + 1e-9
 
 
@@ -165,7 +165,7 @@ def test_more_plans_than_policies(case, criterion, name):
     mdp, k = KNOWN[name].mdp, 5
     ascent = run(case.method, mdp, criterion, k=k)
     assert_feasible(Polytope(mdp, criterion), ascent.point, k)
-    value = Objective(mdp, TRADEOFF).value(ascent.point)
+    value = paper_objective(mdp, TRADEOFF).value(ascent.point)
     assert value <= brute_force_optimum(mdp, TRADEOFF, criterion, k) + 1e-9
 
 
@@ -220,7 +220,7 @@ def test_a_time_limit_keeps_what_has_been_reached(case):
     assert len(ascent.trace) >= 1
     assert_feasible(Polytope(mdp), ascent.point, 2)
     if case.rising:
-        assert Objective(mdp, TRADEOFF).value(ascent.point) >= ascent.trace.objective[0]
+        assert paper_objective(mdp, TRADEOFF).value(ascent.point) >= ascent.trace.objective[0]
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ class InterruptedPolytope(Polytope):
 def test_an_interrupt_in_the_middle_of_an_iteration_ends_the_run_with_a_feasible_point(case):
     mdp = PROBLEMS["grid"]
     polytope = InterruptedPolytope(mdp)
-    ascent = case.method.run(polytope, Objective(mdp, TRADEOFF), 2, 0, Watch())
+    ascent = case.method.run(polytope, paper_objective(mdp, TRADEOFF), 2, 0, Watch())
     assert ascent.status == Status.INTERRUPTED
     assert_feasible(Polytope(mdp), ascent.point, 2)
 
@@ -304,27 +304,27 @@ def test_running_out_of_iterations_is_not_called_converged(method):
 @pytest.mark.parametrize(
     ("make", "settings", "message"),
     [
-        (FrankWolfe, {"iterations": -1}, "iterations must be a whole number from 0 on, found -1"),
-        (FrankWolfe, {"iterations": 2.5}, "iterations must be a whole number"),
-        (FrankWolfe, {"iterations": True}, "iterations must be a whole number"),
-        (FrankWolfe, {"tolerance": -1e-3}, "the tolerance must be a finite number from 0 on, found -0.001"),
-        (FrankWolfe, {"tolerance": float("nan")}, "the tolerance must be a finite number from 0 on, found nan"),
+        (FrankWolfe, {"iterations": -1}, "iterations must be an integer of at least 0, found -1"),
+        (FrankWolfe, {"iterations": 2.5}, "iterations must be an integer"),
+        (FrankWolfe, {"iterations": True}, "iterations must be an integer"),
+        (FrankWolfe, {"tolerance": -1e-3}, "the tolerance must be a finite number of at least 0, found -0.001"),
+        (FrankWolfe, {"tolerance": float("nan")}, "the tolerance must be a finite number of at least 0, found nan"),
         (FrankWolfe, {"shrinkage": 0.0}, "shrinkage must lie strictly between 0 and 1"),
         (FrankWolfe, {"shrinkage": 1.0}, "shrinkage must lie strictly between 0 and 1"),
         (FrankWolfe, {"smoothing": 0.0}, "smoothing must be positive"),
-        (ProjectedGradient, {"iterations": -1}, "iterations must be a whole number from 0 on, found -1"),
-        (ProjectedGradient, {"tolerance": -1.0}, "the tolerance must be a finite number from 0 on, found -1.0"),
+        (ProjectedGradient, {"iterations": -1}, "iterations must be an integer of at least 0, found -1"),
+        (ProjectedGradient, {"tolerance": -1.0}, "the tolerance must be a finite number of at least 0, found -1.0"),
         (
             ProjectedGradient,
             {"mapping_tolerance": -1.0},
-            "the mapping tolerance must be a finite number from 0 on, found -1",
+            "the mapping tolerance must be a finite number of at least 0, found -1",
         ),
         (ProjectedGradient, {"steps": 0.0}, "steps must be positive"),
         (ProjectedGradient, {"steps": []}, "steps must be positive"),
         (ProjectedGradient, {"steps": [0.1, -0.1]}, "steps must be positive"),
         (ProjectedGradient, {"steps": float("nan")}, "steps must be positive"),
         (ProjectedGradient, {"steps": float("inf")}, "steps must be positive"),
-        (ProjectedGradient, {"rough_iterations": 0}, "rough_iterations must be a whole number from 1 on"),
+        (ProjectedGradient, {"rough_iterations": 0}, "rough_iterations must be an integer of at least 1"),
         (ProjectedGradient, {"smoothing": 0.0}, "smoothing must be positive"),
     ],
 )

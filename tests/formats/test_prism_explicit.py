@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from manyways.formats.prism_explicit_writing import write_prism_explicit
 
 import fuzzing
 import manyways as mw
 from manyways.errors import OutputError
 from manyways.formats import prism_explicit_writing, text_tables
 from manyways.formats.prism_explicit import read_prism_explicit
-from manyways.formats.prism_explicit_writing import write_prism_explicit
 from problems import random_mdp
 
 MDP_FILES = {
@@ -145,9 +145,9 @@ def test_several_rewards_in_numbered_files(read, refusal):
         (".tra", "3 4 6", "999999999999999 4 6", "announces 999999999999999 states and 6 transitions; every state"),
         (".tra", "3 4 6", "0 4 6", "announces 0 states and 6 transitions"),
         (".tra", "3 4 6", "3 6", "model.tra: line 2: expected 'source target probability' in plain numbers, found"),
-        (".tra", "1 0.9", "3 0.9", "model.tra: line 3: the state must be a whole number from 0 to 2, found '0 0 3 0.9"),
-        (".tra", "1 0.9", "0.5 0.9", "model.tra: line 3: the state must be a whole number"),
-        (".tra", "0 0 1", "0 -1 1", "model.tra: line 3: the choice must be a whole number from 0 to 5"),
+        (".tra", "1 0.9", "3 0.9", "model.tra: line 3: the state must be an integer from 0 to 2, found '0 0 3 0.9"),
+        (".tra", "1 0.9", "0.5 0.9", "model.tra: line 3: the state must be an integer"),
+        (".tra", "0 0 1", "0 -1 1", "model.tra: line 3: the choice must be an integer from 0 to 5"),
         (".tra", "1 0.9", "1 -0.9", "model.tra: line 3: the probability must be finite and not negative"),
         (".tra", "1 0.9", "1 1e999", "model.tra: line 3: the probability must be finite and not negative"),
         (".tra", "1 0.9", "1 [0.8,0.9]", "model.tra: line 3: expected 'source choice target probability' in plain"),
@@ -157,8 +157,8 @@ def test_several_rewards_in_numbered_files(read, refusal):
         (".lab", '0="init"', '0="begin"', "model.lab: no state has the label 'init'; give it to the state to start in"),
         (".lab", "0: 0", "", "model.lab: line 2: expected 'state: labels' in numbers, found ''"),
         (".lab", '0="init"', "init", 'model.lab: line 1: expected labels such as 0="init", found \'init 1='),
-        (".lab", "2: 1", "3: 1", "model.lab: line 4: the state must be a whole number from 0 to 2, found '3: 1 2'"),
-        (".lab", "2: 1", "9" * 5000 + ": 1", "model.lab: line 4: the state must be a whole number from 0 to 2"),
+        (".lab", "2: 1", "3: 1", "model.lab: line 4: the state must be an integer from 0 to 2, found '3: 1 2'"),
+        (".lab", "2: 1", "9" * 5000 + ": 1", "model.lab: line 4: the state must be an integer from 0 to 2"),
         (".lab", "1: 2 3", "1: 2 5", "model.lab: line 3: the first line names no such label, found '1: 2 5'"),
         (".lab", "1: 2 3", "1: 2 " + "5" * 5000, "model.lab: line 3: the first line names no such label"),
         (".lab", "1: 2 3", "1: far", "model.lab: line 3: expected 'state: labels' in numbers, found '1: far'"),
@@ -175,14 +175,14 @@ def test_several_rewards_in_numbered_files(read, refusal):
         ),
         (".srew", "3 2", "3 3", "model.srew: line 3 announces 3 lines, but 2 follow; is the file complete?"),
         (".srew", "3 2", "3 4 2", "model.srew: line 3: expected 'states nonzeros', found '3 4 2'"),
-        (".srew", "1 0.5", "3 0.5", "model.srew: line 5: the state must be a whole number from 0 to 2, found '3 0.5'"),
+        (".srew", "1 0.5", "3 0.5", "model.srew: line 5: the state must be an integer from 0 to 2, found '3 0.5'"),
         (".srew", "1 0.5", "1 1e999", "model.srew: line 5: the reward must be finite, found '1 1e999'"),
         (".srew", "1 0.5", "1 1.2.3", "model.srew: line 5: expected 'state reward' in plain numbers, found '1 1.2.3'"),
         (".trew", "3 4 3", "3 3", "model.trew: line 3: expected 'states choices nonzeros', found '3 3'"),
         (".trew", "3 4 3", "4 4 3", "model.trew: line 3 announces 4 states, but the .tra file has 3"),
         (".trew", "0 0 1 10", "0 0 2 10", "model.trew: line 4: there is no such transition in the .tra file, found"),
         (".trew", "0 0 1 10", "2 1 1 10", "model.trew: line 4: there is no such transition in the .tra file"),
-        (".trew", "0 0 1 10", "0 9 1 10", "model.trew: line 4: the choice must be a whole number from 0 to 1"),
+        (".trew", "0 0 1 10", "0 9 1 10", "model.trew: line 4: the choice must be an integer from 0 to 1"),
     ],
 )
 def test_malformed_files(refusal, ending, old, new, message):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
 import manyways as mw
-from manyways import MDP, Average, Labels, Objective, SettingError, StateActions, States
+from manyways import MDP, Average, Labels, SettingError, StateActions, States
 from manyways.objectives.divergence import (
     block_gradient,
     divergences,
@@ -18,6 +18,7 @@ from manyways.objectives.divergence import (
 )
 from manyways.polytope import Polytope
 from problems import KNOWN, jsd, random_accessible_mdp, random_policy
+from shared import paper_objective
 
 LN2 = np.log(2)
 seeds = st.integers(0, 2**32 - 1)
@@ -98,7 +99,7 @@ def test_the_value_is_eq_main(behaviour):
     image = np.stack([grouped(behaviour, mdp, row) for row in x], axis=1)
     pairs = [jsd(image[:, i], image[:, j]) for i in range(3) for j in range(i)]
     expected = (x @ mdp.reward).sum() / 3 + 2 * 8.0 / (3 * 2) * sum(pairs)
-    assert Objective(mdp, 8.0, behaviour).value(x) == pytest.approx(expected, abs=1e-12)
+    assert paper_objective(mdp, 8.0, behaviour).value(x) == pytest.approx(expected, abs=1e-12)
 
 
 def grouped(behaviour, mdp, x):
@@ -126,7 +127,7 @@ def test_coarser_behaviours_differ_less(seed):
     mdp = labelled(0)
     x = random_occupancies(np.random.default_rng(seed), mdp, 3)
     fine, middle, coarse = (
-        Objective(mdp, 1.0, behaviour).distances(x) for behaviour in (StateActions(), States(), Labels(["wet"]))
+        paper_objective(mdp, 1.0, behaviour).distances(x) for behaviour in (StateActions(), States(), Labels(["wet"]))
     )
     assert (fine >= middle - 1e-14).all()
     assert (middle >= coarse - 1e-14).all()
@@ -136,7 +137,7 @@ def test_coarser_behaviours_differ_less(seed):
 def test_the_order_of_the_plans_does_not_count(seed, order):
     mdp = labelled(1)
     x = random_occupancies(np.random.default_rng(seed), mdp, 4)
-    objective = Objective(mdp, 3.0)
+    objective = paper_objective(mdp, 3.0)
     assert objective.value(x[order]) == pytest.approx(objective.value(x), abs=1e-13)
     np.testing.assert_allclose(objective.gradient(x[order]), objective.gradient(x)[order], atol=1e-12)
 
@@ -144,7 +145,7 @@ def test_the_order_of_the_plans_does_not_count(seed, order):
 def test_one_plan_is_judged_by_its_reward_alone():
     mdp = labelled(0)
     x = random_occupancies(np.random.default_rng(2), mdp, 1)
-    objective = Objective(mdp, 100.0)
+    objective = paper_objective(mdp, 100.0)
     assert objective.value(x) == pytest.approx(float(x[0] @ mdp.reward))
     np.testing.assert_array_equal(objective.gradient(x)[0], mdp.reward)
     np.testing.assert_array_equal(objective.block_gradient(x, 0), mdp.reward)
@@ -153,7 +154,7 @@ def test_one_plan_is_judged_by_its_reward_alone():
 def test_equal_plans_are_worth_their_reward():
     mdp = labelled(0)
     x = np.repeat(random_occupancies(np.random.default_rng(3), mdp, 1), 3, axis=0)
-    assert Objective(mdp, 100.0).value(x) == pytest.approx(float(x[0] @ mdp.reward), abs=1e-12)
+    assert paper_objective(mdp, 100.0).value(x) == pytest.approx(float(x[0] @ mdp.reward), abs=1e-12)
 
 
 # ---- gradient ---------------------------------------------------------------------------------
@@ -173,7 +174,7 @@ def difference_quotient(f, x: np.ndarray, step: float = 1e-6) -> np.ndarray:
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_the_gradient_agrees_with_differences(behaviour, k):
     mdp = labelled(2)
-    objective = Objective(mdp, 5.0, behaviour)
+    objective = paper_objective(mdp, 5.0, behaviour)
     x = random_occupancies(np.random.default_rng(k), mdp, k)
     slope = difference_quotient(objective.value, x)
     np.testing.assert_allclose(objective.gradient(x), slope, atol=1e-6)
@@ -183,7 +184,7 @@ def test_the_gradient_agrees_with_differences(behaviour, k):
 
 def test_the_differences_would_notice_a_wrong_gradient():
     mdp = labelled(2)
-    objective = Objective(mdp, 5.0)
+    objective = paper_objective(mdp, 5.0)
     x = random_occupancies(np.random.default_rng(2), mdp, 2)
     slope = difference_quotient(objective.value, x)
     with pytest.raises(AssertionError):
@@ -246,7 +247,7 @@ def test_convexity_every_gradient_bounds_the_objective_from_below(seed, k):
     rng = np.random.default_rng(seed)
     mdp = random_accessible_mdp(rng)
     polytope = Polytope(mdp)
-    objective = Objective(mdp, 8.0)
+    objective = paper_objective(mdp, 8.0)
 
     def point() -> np.ndarray:
         rows = [polytope.sample(rng) if rng.random() < 0.4 else polytope.best(rng.normal(size=mdp.n_choices)).occupancy]
@@ -261,7 +262,7 @@ def test_convexity_every_gradient_bounds_the_objective_from_below(seed, k):
 
 def test_convexity_between_two_pairs_of_opposite_plans():
     mdp = KNOWN["bandit"].mdp
-    objective = Objective(mdp, 8.0)
+    objective = paper_objective(mdp, 8.0)
     x, y = np.array([[1.0, 0, 0], [0, 1.0, 0]]), np.array([[0, 1.0, 0], [1.0, 0, 0]])
     assert objective.value(x) == pytest.approx(objective.value(y))
     assert objective.value(y) >= objective.value(x) + (objective.gradient(x) * (y - x)).sum()
@@ -272,8 +273,8 @@ def test_convexity_between_two_pairs_of_opposite_plans():
 
 @pytest.mark.parametrize("tradeoff", [-0.1, float("nan"), float("inf"), -float("inf")])
 def test_bad_tradeoffs_are_refused(tradeoff):
-    with pytest.raises(SettingError, match="tradeoff must be a finite number from 0 on"):
-        Objective(KNOWN["single"].mdp, tradeoff)
+    with pytest.raises(SettingError, match="tradeoff must be a finite number of at least 0"):
+        paper_objective(KNOWN["single"].mdp, tradeoff)
 
 
 def test_unknown_labels_are_refused_and_the_known_ones_listed():
@@ -328,7 +329,7 @@ def test_a_secant_is_the_gain_of_the_whole_per_unit(seed):
 def test_the_secant_costs_by_their_definition(behaviour, k, least):
     """All the time that the plan has in a choice's state (its group, if plans are compared by groups), spent on it."""
     mdp, tradeoff = labelled(3), 5.0
-    objective = Objective(mdp, tradeoff, behaviour)
+    objective = paper_objective(mdp, tradeoff, behaviour)
     x = random_occupancies(np.random.default_rng(k), mdp, k)
     x[0] = Polytope(mdp).best(mdp.reward).occupancy  # one with zeros
     group = behaviour.groups(mdp)
@@ -349,13 +350,13 @@ def test_the_secant_costs_by_their_definition(behaviour, k, least):
 def test_the_secant_costs_of_one_plan_are_the_rewards():
     mdp = labelled(0)
     x = random_occupancies(np.random.default_rng(0), mdp, 1)
-    np.testing.assert_array_equal(Objective(mdp, 5.0).secant(x, 0, 1e-3), mdp.reward)
+    np.testing.assert_array_equal(paper_objective(mdp, 5.0).secant(x, 0, 1e-3), mdp.reward)
 
 
 def test_an_exchange_that_keeps_the_states_shares_gains_what_the_secant_costs_say():
     """All of one state's time moved from an action that nobody else takes to another one."""
     mdp = KNOWN["bandit"].mdp
-    objective = Objective(mdp, 3.0)
+    objective = paper_objective(mdp, 3.0)
     x = np.array([[1.0, 0.0, 0.0], [0.0, 0.4, 0.6]])
     moved = x.copy()
     for choice in range(3):
@@ -369,7 +370,7 @@ def test_an_exchange_that_keeps_the_states_shares_gains_what_the_secant_costs_sa
 def test_what_a_plan_contributes_changes_as_the_value_does(behaviour, seed, k):
     mdp = labelled(1)
     rng = np.random.default_rng(seed)
-    objective = Objective(mdp, 5.0, behaviour)
+    objective = paper_objective(mdp, 5.0, behaviour)
     x, rows = random_occupancies(rng, mdp, k), random_occupancies(rng, mdp, k)
     rows[0] = Polytope(mdp).best(rng.normal(size=mdp.n_choices)).occupancy
     for i in range(k):
@@ -386,6 +387,6 @@ def test_what_a_plan_contributes_changes_as_the_value_does(behaviour, seed, k):
 def test_the_parts_of_all_plans_count_each_distance_twice():
     mdp = labelled(1)
     x = random_occupancies(np.random.default_rng(5), mdp, 3)
-    objective = Objective(mdp, 5.0)
+    objective = paper_objective(mdp, 5.0)
     parts = sum(objective.block_value(x, i, x[i]) for i in range(3))
     assert parts == pytest.approx(2 * objective.value(x) - (x @ mdp.reward).mean())

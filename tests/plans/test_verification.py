@@ -12,7 +12,7 @@ import pytest
 
 import manyways as mw
 from manyways.formats.text_maps import world_from_text
-from manyways.plans.planset import Check
+from manyways.plans import Check
 
 TEXT = "S..#.\n..#..\n....G"
 SMALL = world_from_text(TEXT, "small")

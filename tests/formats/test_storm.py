@@ -14,8 +14,8 @@ from manyways.formats.storm import _actions, read_storm
 from manyways.model.mdp import MDP
 from manyways.polytope import Polytope
 from manyways.worlds import four_rooms
+from shared import MODELS
 
-MODELS = Path(__file__).parent / "models"
 ROBOT, FLEET, TOLL = MODELS / "robot.prism", MODELS / "fleet.prism", MODELS / "toll.jani"
 
 

@@ -10,8 +10,8 @@ from scipy.optimize import linprog
 from manyways.errors import SettingError, SourceError
 from manyways.formats.rddl import read_rddl
 from manyways.polytope import Polytope
+from shared import MODELS
 
-MODELS = Path(__file__).parent / "models"
 DOMAIN, INSTANCE = MODELS / "maintenance_domain.rddl", MODELS / "maintenance_instance.rddl"
 
 WALK = """domain walk {{

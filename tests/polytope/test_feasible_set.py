@@ -1,7 +1,6 @@
 """The feasible set: the best vertex in a direction, the nearest point, a random point."""
 
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +14,8 @@ from manyways import MDP, Average, Discounted, EmptyDomain, Polytope, SettingErr
 from manyways.model.occupancy import deterministic
 from manyways.polytope import Vertex
 from problems import KINDS, KNOWN, random_accessible_mdp, random_mdp, vertices
+from shared import WORLDS
 
-WORLDS = sorted((Path(__file__).parent / "worlds").glob("*.json"))
 CRITERIA = [Average(), Discounted(0.9), Discounted(0.999)]
 MODELS_OF_A_KIND = 40  # times five kinds and three criteria: 600 linear programs
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import manyways as mw
-from manyways.formats.gym import model_of, open_gym
 from manyways.describe import measures
+from manyways.formats.gym import model_of, open_gym
 
 gymnasium = pytest.importorskip("gymnasium")
 SOURCES = [
@@ -85,7 +85,7 @@ def test_chances_of_a_discounted_plan_in_the_environment():
     plans, env = mw.plan("gym:FrozenLake-v1", 2, criterion=mw.Discounted(0.95)), gymnasium.make("FrozenLake-v1")
     found = {measure.name: measure.values for measure in measures(plans)}
     for i in range(2):
-        reached = episodes(env, plans.policy(i), 1000)[0]
+        reached = episodes(env, plans[i].policy, 1000)[0]
         assert abs(np.mean(reached) - found["chance of reaching goal"][i]) <= 4 * np.std(reached) / np.sqrt(1000)
         assert found["chance of reaching goal"][i] + found["chance of touching hole"][i] == pytest.approx(1.0)
 
@@ -163,7 +163,7 @@ def test_episodes_in_the_environment_end_as_was_computed():
     plans, env = mw.plan("gym:FrozenLake-v1", 2), gymnasium.make("FrozenLake-v1", max_episode_steps=-1)
     found = {measure.name: measure.values for measure in measures(plans)}
     for i in range(2):
-        reached, lengths = episodes(env, plans.policy(i), 1500)
+        reached, lengths = episodes(env, plans[i].policy, 1500)
         for values, name in ((reached, "reaches goal"), (lengths, "steps per episode")):
             assert abs(np.mean(values) - found[name][i]) <= 4 * np.std(values) / np.sqrt(len(values))
         assert found["reaches goal"][i] + found["ends in hole"][i] == pytest.approx(1.0)
@@ -176,13 +176,13 @@ def test_observations_are_the_environments(tmp_path):
     for mdp in (plans.mdp, again.mdp):
         assert mdp.observations.tolist() == [0, 1, 2, 3, 4, 6, 8, 9, 10, 13, 14]
     with pytest.raises(mw.SettingError, match=r"5 is no observation .* it has 11, from 0 to 14"):
-        again.policy(0).act(5, np.random.default_rng(0))
+        again[0].policy.act(5, np.random.default_rng(0))
 
 
 def test_runs_tell_how_their_episodes_end():
     plans = mw.plan("gym:FrozenLake-v1", 1)
     mdp, steps = plans.mdp, 40_000
-    run = plans.policy(0).rollout(steps, np.random.default_rng(0))
+    run = plans[0].policy.rollout(steps, np.random.default_rng(0))
     for number, (kind, chance) in enumerate(mdp.ends.items()):
         count, expected = np.count_nonzero(run.ends == number), steps * plans.occupancies[0] @ chance
         assert abs(count - expected) < 4 * np.sqrt(expected), kind

@@ -25,6 +25,7 @@ from manyways.studies.routes import routes
 from manyways.studies.store import FILE, Store
 from manyways.studies.sweeps import _knee
 from manyways.studies.trial import TIMING, Trial, perform
+from shared import DATA
 
 COMMAND = [sys.executable, "-m", "manyways"]
 QUICK = {"trials": 2, "values": (2.0, 8.0)}
@@ -377,7 +378,7 @@ def test_the_knee_of_a_bent_curve():
 
 
 def test_a_sweep_over_a_world_file(tmp_path):
-    world = Path(__file__).parent / "worlds" / "four-rooms-100.json"
+    world = DATA / "worlds" / "four-rooms-100.json"
     found = mw.sweep(world, tradeoff=[0, 4, 8, 16], k=[2, 3], seeds=2, out=tmp_path, workers=1)
     assert len(found.rows) == 16
     tradeoffs, diversity, _ = found.curve(2)
@@ -396,10 +397,10 @@ def test_a_sweep_over_a_world_file(tmp_path):
     [
         ({"tradeoff": []}, "at least one tradeoff"),
         ({"tradeoff": [-1.0]}, "a tradeoff"),
-        ({"tradeoff": [1.0], "k": [2.5]}, "k must be a whole number"),
-        ({"tradeoff": [1.0], "seeds": 0}, "seeds must be a whole number"),
+        ({"tradeoff": [1.0], "k": [2.5]}, "k must be an integer"),
+        ({"tradeoff": [1.0], "seeds": 0}, "seeds must be an integer"),
         ({"tradeoff": [1.0], "method": "guess"}, "no method 'guess'"),
-        ({"tradeoff": [1.0], "workers": 0}, "workers must be a whole number"),
+        ({"tradeoff": [1.0], "workers": 0}, "workers must be an integer"),
     ],
 )
 def test_bad_settings_of_a_sweep(settings, message):
@@ -416,7 +417,7 @@ def test_bad_settings_of_a_sweep(settings, message):
         ({"study": "everything"}, "no study 'everything'; choose from worlds, methods"),
         ({"study": "all", "values": [1.0]}, "has no axis"),
         ({"study": "tradeoff", "methods": ["guess"]}, "no method 'guess'"),
-        ({"study": "tradeoff", "trials": 0}, "trials must be a whole number"),
+        ({"study": "tradeoff", "trials": 0}, "trials must be an integer"),
     ],
 )
 def test_bad_settings_of_a_study(settings, message, tmp_path):

@@ -89,13 +89,13 @@ def test_the_interval_of_a_plan_without_chance_holds_what_was_computed(discount)
 @pytest.mark.parametrize("ending", FORMATS)
 def test_a_plan_of_a_set(ending, tmp_path):
     plans = mw.plan("four-rooms:0", 2, 8.0)
-    path = plans.policy(1).save(tmp_path / f"policy{ending}")
+    path = plans[1].policy.save(tmp_path / f"policy{ending}")
     np.testing.assert_array_equal(mw.load_policy(path, plans.mdp).probabilities, plans.policies[1])
 
 
 def test_a_run_visits_states_as_often_as_computed():
     plans = mw.plan("four-rooms:0", 1)
-    run = plans.policy(0).rollout(50_000, np.random.default_rng(0))
+    run = plans[0].policy.rollout(50_000, np.random.default_rng(0))
     seen = np.bincount(run.choices, minlength=plans.mdp.n_choices) / 50_000
     assert np.abs(seen - plans.occupancies[0]).sum() < 0.1
     assert run.rewards.mean() == pytest.approx(plans.rewards[0], rel=0.05)
@@ -145,7 +145,7 @@ def test_a_simulation_that_makes_no_sense():
     plans = mw.plan("four-rooms:0", 1)
     with pytest.raises(mw.SettingError, match="plans 1 to 1, found 2"):
         mw.simulate(plans, 2)
-    with pytest.raises(mw.SettingError, match="steps must be a whole number from 100 on"):
+    with pytest.raises(mw.SettingError, match="steps must be an integer from 100 on"):
         mw.simulate(plans, 1, steps=3)
 
 

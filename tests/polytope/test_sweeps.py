@@ -1,18 +1,16 @@
 """The oracle by sweeps against the exact one, against linear programs, and where it has to fall back."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from test_polytope import best_by_linear_program, slow_climb
 
 import manyways as mw
 from manyways import MDP, Average, Discounted, Polytope
 from manyways.model.occupancy import deterministic
 from manyways.polytope import PolicyIteration, RenumberedSweeps, Sweeps, Vertex
 from problems import KINDS, KNOWN, random_accessible_mdp, random_mdp
-from test_polytope import best_by_linear_program, slow_climb
+from shared import WORLDS
 
-WORLDS = sorted((Path(__file__).parent / "worlds").glob("*.json"))
 CRITERIA = [Average(), Discounted(0.95)]
 MODELS_OF_A_KIND = 25  # times five kinds, two criteria and two numberings: 500 models
 

@@ -4,7 +4,6 @@ and that it stops when told."""
 import json
 import signal
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,8 +28,8 @@ from manyways.methods import Ascent, Halted, Watch
 from manyways.methods.exchange import exchange_actions
 from manyways.model.occupancy import deterministic, long_run_occupancy
 from problems import KINDS, KNOWN, brute_force_optimum, choices_of, random_accessible_mdp, random_mdp, vertices
+from shared import WORLDS, paper_objective
 
-WORLDS = sorted((Path(__file__).parent / "worlds").glob("*.json"))
 FOUR_ROOMS = [path for path in WORLDS if path.stem.startswith("four")]
 NINE_ROOMS = [path for path in WORLDS if path.stem.startswith("nine")]
 TRADEOFF = 2.0
@@ -44,7 +43,7 @@ each_criterion = pytest.mark.parametrize("criterion", [Average(), Discounted(0.9
 
 
 def run(method: VertexAscent, mdp: MDP, k: int, *, criterion=None, tradeoff: float = TRADEOFF, seed=0, watch=None):
-    return method.run(Polytope(mdp, criterion), Objective(mdp, tradeoff), k, seed, watch or Watch())
+    return method.run(Polytope(mdp, criterion), paper_objective(mdp, tradeoff), k, seed, watch or Watch())
 
 
 def assert_realised(polytope: Polytope, ascent: Ascent, k: int) -> None:
@@ -89,7 +88,7 @@ def test_the_maximum_is_reached(criterion, make, models, seed):
     reached = []
     for number in range(models):
         mdp = make(rng, kind=KINDS[number % len(KINDS)])
-        polytope, objective = Polytope(mdp, criterion), Objective(mdp, TRADEOFF)
+        polytope, objective = Polytope(mdp, criterion), paper_objective(mdp, TRADEOFF)
         maximum = brute_force_optimum(mdp, TRADEOFF, criterion, distinct=True)
         for watch in (StopsAt(maximum - REACHED / 2), Watch()):  # the second only where the first stopped too early
             value = objective.value(VertexAscent().run(polytope, objective, 2, 0, watch).point)
@@ -105,7 +104,7 @@ def test_the_maximum_is_reached(criterion, make, models, seed):
 def test_the_maximum_in_closed_form_is_reached(name):
     problem = KNOWN[name]
     if len(vertices(problem.mdp, Average())) > 1:
-        value = Objective(problem.mdp, TRADEOFF).value(run(VertexAscent(), problem.mdp, 2).point)
+        value = paper_objective(problem.mdp, TRADEOFF).value(run(VertexAscent(), problem.mdp, 2).point)
         assert value == pytest.approx(problem.best_pair(TRADEOFF), abs=REACHED)
 
 
@@ -116,7 +115,7 @@ def test_the_maximum_in_other_behaviours_is_reached(behaviour):
     reached = []
     for _ in range(40):
         mdp = labelled(rng)
-        objective, corners = Objective(mdp, 20.0, behaviour), vertices(mdp, Average())
+        objective, corners = paper_objective(mdp, 20.0, behaviour), vertices(mdp, Average())
         pairs = [(i, j) for i in range(len(corners)) for j in range(i)] or [(0, 0)]
         maximum = max(objective.value(corners[list(pair)]) for pair in pairs)
         for watch in (StopsAt(maximum - REACHED / 2), Watch()):
@@ -130,7 +129,7 @@ def test_the_maximum_in_other_behaviours_is_reached(behaviour):
 
 @pytest.mark.parametrize("behaviour", [States(), Labels()], ids=str)
 def test_exchanges_help_in_other_behaviours_and_no_plan_is_there_twice(behaviour):
-    objective = Objective(ROOMS, 8.0, behaviour)
+    objective = paper_objective(ROOMS, 8.0, behaviour)
     with_exchanges, without = (
         VertexAscent(exchanges=exchanges).run(Polytope(ROOMS), objective, 4, 0, Watch()) for exchanges in (True, False)
     )
@@ -218,7 +217,7 @@ def test_other_behaviours_on_a_world(behaviour):
     assert plans.certificate.ok
     assert plans.status.converged
     by_actions = mw.plan(mdp, 3, 8.0)
-    assert plans.objective >= Objective(mdp, 8.0, behaviour).value(by_actions.occupancies) - 1e-9
+    assert plans.objective >= paper_objective(mdp, 8.0, behaviour).value(by_actions.occupancies) - 1e-9
     assert plans.objective >= plans.optimal_reward - 1e-6  # plans are kept apart even where that costs a little
 
 
@@ -249,7 +248,7 @@ def best_exchange(mdp: MDP, criterion, objective: Objective, ascent: Ascent) -> 
 @pytest.mark.parametrize("criterion", [Average(), Discounted(0.95)], ids=str)
 @pytest.mark.parametrize(("k", "tradeoff"), [(2, 8.0), (3, 8.0), (4, 20.0), (2, 50.0)])
 def test_no_single_action_could_be_better_on_a_map(k, tradeoff, criterion):
-    objective = Objective(ROOMS, tradeoff)
+    objective = paper_objective(ROOMS, tradeoff)
     ascent = VertexAscent().run(Polytope(ROOMS, criterion), objective, k, 0, Watch())
     assert_realised(Polytope(ROOMS, criterion), ascent, k)
     assert best_exchange(ROOMS, criterion, objective, ascent)[0] <= 2e-6
@@ -262,7 +261,7 @@ def test_no_single_action_could_be_better_in_random_models(kind, criterion):
     make = random_accessible_mdp if isinstance(criterion, Average) else random_mdp
     for _ in range(50):
         mdp = make(rng, max_states=5, kind=kind)
-        objective = Objective(mdp, 8.0)
+        objective = paper_objective(mdp, 8.0)
         ascent = VertexAscent(starts=1).run(Polytope(mdp, criterion), objective, 2, 0, Watch())
         assert_realised(Polytope(mdp, criterion), ascent, 2)
         gain, exchange = best_exchange(mdp, criterion, objective, ascent)
@@ -283,7 +282,7 @@ def loop_with_a_short_cut() -> MDP:
 
 def test_an_exchange_may_close_a_loop_that_leaves_the_busiest_state_out():
     mdp = loop_with_a_short_cut()
-    polytope, objective = Polytope(mdp), Objective(mdp, 1.0)
+    polytope, objective = Polytope(mdp), paper_objective(mdp, 1.0)
     long, short = polytope.vertex_of(np.array([0, 1, 2])), polytope.vertex_of(np.array([0, 1, 3]))
     np.testing.assert_allclose(short.occupancy, [0, 1 / 2, 0, 1 / 2], atol=1e-15)
     apart = objective.value(np.stack([long.occupancy, short.occupancy]))
@@ -294,7 +293,7 @@ def test_an_exchange_may_close_a_loop_that_leaves_the_busiest_state_out():
 def test_exchanges_only_rise_and_are_what_they_say():
     rng = np.random.default_rng(31)
     for criterion in (Average(), Discounted(0.9)):
-        polytope, objective = Polytope(ROOMS, criterion), Objective(ROOMS, 8.0)
+        polytope, objective = Polytope(ROOMS, criterion), paper_objective(ROOMS, 8.0)
         for _ in range(3):
             plans = [polytope.best(ROOMS.reward + 2 * rng.normal(size=ROOMS.n_choices)) for _ in range(3)]
             value, steps = objective.value(np.stack([v.occupancy for v in plans])), 0
@@ -310,7 +309,7 @@ def test_exchanges_only_rise_and_are_what_they_say():
 
 def test_without_exchanges_there_is_something_left_to_exchange():
     """And so the search for a better exchange can fail."""
-    objective = Objective(ROOMS, 8.0)
+    objective = paper_objective(ROOMS, 8.0)
     ascent = VertexAscent(exchanges=False).run(Polytope(ROOMS), objective, 3, 0, Watch())
     gain, (plan, state, choice) = best_exchange(ROOMS, Average(), objective, ascent)
     assert gain > 1e-5
@@ -344,7 +343,7 @@ def test_a_plan_made_different_is_seldom_worse_than_another_one_action_away(trad
     mended = []
     for _ in range(60):
         mdp = random_accessible_mdp(rng)
-        objective = Objective(mdp, tradeoff)
+        objective = paper_objective(mdp, tradeoff)
         ascent = VertexAscent(starts=2).run(Polytope(mdp), objective, 2, 0, Watch())
         mended.append(best_exchange(mdp, Average(), objective, ascent)[0] > 2e-6)
     print(f"\ntradeoff {tradeoff}: {np.mean(mended):.0%} of {len(mended)} sets could do better by one action")
@@ -367,7 +366,7 @@ def test_the_number_of_workers_does_not_change_a_bit(source, k):
 def test_more_starts_are_never_worse():
     for seed in range(3):
         values = [
-            Objective(ROOMS, 8.0).value(
+            paper_objective(ROOMS, 8.0).value(
                 run(VertexAscent(starts=n, exchanges=False), ROOMS, 2, tradeoff=8.0, seed=seed).point
             )
             for n in (1, 2, 4, 8)
@@ -444,7 +443,7 @@ def test_a_time_limit_is_kept(k, calls):
     """Feasible plans, and no more work once time is up: at most one more linear problem a plan."""
     polytope = CountingPolytope(ROOMS)
     watch = RunsOutAfter(polytope, calls)
-    ascent = VertexAscent(starts=4).run(polytope, Objective(ROOMS, 8.0), k, 0, watch)
+    ascent = VertexAscent(starts=4).run(polytope, paper_objective(ROOMS, 8.0), k, 0, watch)
     assert ascent.status == Status.TIME_LIMIT
     assert_realised(Polytope(ROOMS), ascent, k)
     assert polytope.calls <= watch.noticed + k
@@ -454,7 +453,7 @@ def test_a_time_limit_is_kept(k, calls):
 @pytest.mark.parametrize("k", [2, 3])
 def test_an_interrupt_at_any_linear_problem_keeps_what_there_is(k, tradeoff):
     """From the second on: before the first is solved there is nothing to keep."""
-    mdp, objective = KNOWN["stop world"].mdp, Objective(KNOWN["stop world"].mdp, tradeoff)
+    mdp, objective = KNOWN["stop world"].mdp, paper_objective(KNOWN["stop world"].mdp, tradeoff)
     undisturbed = CountingPolytope(mdp)
     VertexAscent(starts=2).run(undisturbed, objective, k, 0, Watch())
     assert undisturbed.calls > 10
@@ -503,7 +502,7 @@ def test_what_has_been_reached_is_not_overstated():
                 raise Halted(Status.INTERRUPTED)
 
         ascent = run(VertexAscent(exchanges=False), ROOMS, 3, tradeoff=8.0, watch=Watch(report=hear))
-        value = Objective(ROOMS, 8.0).value(ascent.point)
+        value = paper_objective(ROOMS, 8.0).value(ascent.point)
         assert max(heard) <= value + 1e-9
         assert ascent.trace.objective.max() <= value + 1e-9
 
@@ -514,8 +513,8 @@ def test_what_has_been_reached_is_not_overstated():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        *[({"starts": n}, f"starts must be a whole number from 1 on, found {n}") for n in (0, -1, 1.5, True, "4")],
-        *[({"workers": n}, f"workers must be a whole number from 1 on, found {n}") for n in (0, -1, 1.5, True, None)],
+        *[({"starts": n}, f"starts must be an integer of at least 1, found {n}") for n in (0, -1, 1.5, True, "4")],
+        *[({"workers": n}, f"workers must be an integer of at least 1, found {n}") for n in (0, -1, 1.5, True, None)],
         *[
             ({"stages": s}, "stages must be")
             for s in ((), (0.0,), (1.0, -1.0), (float("nan"),), (float("inf"),), ("x",), 1.0, None, (True,))

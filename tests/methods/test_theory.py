@@ -7,6 +7,7 @@ from manyways import MDP, EmptyDomain, FrankWolfe, Objective, Polytope, Projecte
 from manyways.methods import Watch
 from manyways.methods.theory import diameter_bound, frank_wolfe_bound, lipschitz_constant, projected_gradient_bound
 from problems import random_accessible_mdp
+from shared import paper_objective
 
 TRADEOFF = 4.0
 K = 2
@@ -50,7 +51,7 @@ def test_the_constant_of_the_lemma(tradeoff, delta, expected):
 
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_the_gradient_changes_no_faster_than_the_lemma_says(restricted, k):
-    objective = Objective(restricted.mdp, TRADEOFF)
+    objective = paper_objective(restricted.mdp, TRADEOFF)
     lipschitz = lipschitz_constant(TRADEOFF, restricted.at_least)
     rng = np.random.default_rng(k)
 
@@ -69,7 +70,7 @@ def test_the_gradient_changes_no_faster_than_the_lemma_says(restricted, k):
 def test_the_lemma_is_not_vacuous():
     """Where one plan is at its smallest and the other is not, the quotient comes near the constant."""
     x = np.array([[0.1, 0.9], [0.9, 0.1]])
-    objective = Objective(MDP.from_transitions([(0, 0, 0, 1.0, 0.0), (0, 1, 0, 1.0, 0.0)]), 1.0)
+    objective = paper_objective(MDP.from_transitions([(0, 0, 0, 1.0, 0.0), (0, 1, 0, 1.0, 0.0)]), 1.0)
     y = x + np.array([[1e-6, -1e-6], [0, 0]])
     quotient = np.linalg.norm(objective.gradient(y) - objective.gradient(x)) / np.linalg.norm(y - x)
     assert 0.1 * lipschitz_constant(1.0, 0.1) < quotient <= lipschitz_constant(1.0, 0.1)
@@ -80,7 +81,7 @@ def test_the_lemma_is_not_vacuous():
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_theorem_1_bounds_the_gradient_mapping(restricted, seed):
-    objective = Objective(restricted.mdp, TRADEOFF)
+    objective = paper_objective(restricted.mdp, TRADEOFF)
     lipschitz = lipschitz_constant(TRADEOFF, restricted.at_least)
     method = ProjectedGradient(iterations=60, steps=1 / lipschitz, tolerance=0)
     run = method.run(restricted, objective, K, seed, Watch())
@@ -108,7 +109,7 @@ def test_theorem_1_with_other_steps():
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_theorem_2_bounds_the_frank_wolfe_gap(restricted, seed):
-    objective = Objective(restricted.mdp, TRADEOFF)
+    objective = paper_objective(restricted.mdp, TRADEOFF)
     lipschitz = lipschitz_constant(TRADEOFF, restricted.at_least)
     run = FrankWolfe(iterations=60, tolerance=0).run(restricted, objective, K, seed, Watch())
     improvement = max(best_known(restricted, objective), objective.value(run.point)) - run.trace.objective[0]

@@ -12,9 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import manyways as mw
-from manyways.formats.text_maps import world_from_rows
-from manyways.model.layout import Grid
-from manyways.model.occupancy import chain, deterministic, state_occupancy
 from manyways.describe import measures, measuring, portraits
 from manyways.describe.first_visits import chance_of_reaching, chance_of_visiting, round_to, run_of
 from manyways.describe.measures import survey
@@ -29,6 +26,9 @@ from manyways.describe.places import (
     shares_by_sector,
 )
 from manyways.describe.wording import counted, distinct, joined, number, percent, plain, quantity, short
+from manyways.formats.text_maps import world_from_rows
+from manyways.model.layout import Grid
+from manyways.model.occupancy import chain, deterministic, state_occupancy
 from manyways.worlds.rooms import tiled_rooms
 from problems import gamblers_ruin, jsd, random_accessible_mdp, random_mdp, random_policy, single
 
@@ -220,7 +220,7 @@ def test_measures_against_simulation():
     plans = mw.plan("nine-rooms:7", 2, 8.0, time_limit_s=60)
     mdp = plans.mdp
     for plan in range(plans.k):
-        states = plans.policy(plan).rollout(60_000, np.random.default_rng(plan)).states
+        states = plans[plan].policy.rollout(60_000, np.random.default_rng(plan)).states
         ends = np.flatnonzero(mdp.labels["goal"][states])
         rounds = [states[a + 1 : b] for a, b in pairwise(ends)]
 

@@ -224,7 +224,7 @@ def test_movingai_by_hand(tmp_path):
     [
         ("map\n", "", "m is not a MovingAI map: expected the lines 'type octile'"),
         ("octile", "tile", "expected a MovingAI map of type octile, found type 'tile'"),
-        ("height 3", "", "expected a line 'height N' with a whole number from 1 on before 'map', found ''"),
+        ("height 3", "", "expected a line 'height N' with an integer of at least 1 before 'map', found ''"),
         ("width 5", "width five", "expected a line 'width N' .* found 'five'"),
         ("width 5", "width 0", "expected a line 'width N' .* found '0'"),
         ("height 3", "height 2", "the header says height 2, but 3 rows follow"),
@@ -404,7 +404,7 @@ def test_coarse_cells_are_blocked_if_any_pixel_is(write):
         ({"start": (2, 1), "unit": "cells"}, r"start \(0.25 m, 2.75 m: column 2, row 1 of the image\) lies in a block"),
         ({"start": (0.5, 1), "unit": "cells"}, "the start must be a cell, two whole numbers x,y; found 0.5,1"),
         ({"unit": "feet"}, "unit must be one of m, cells, found 'feet'"),
-        ({"coarsen": 0}, "coarsen must be a whole number from 1 on, found 0"),
+        ({"coarsen": 0}, "coarsen must be an integer of at least 1, found 0"),
         ({"coarsen": 10**9}, "cells of 1000000000 x 1000000000 pixels do not fit the image, which has 4 x 3"),
     ],
 )

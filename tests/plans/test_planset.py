@@ -251,10 +251,10 @@ class Unused:
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        *[("k", k, f"k must be a whole number from 1 on, found {k!r}") for k in (0, -1, 2.5, True, "3", None)],
-        *[("seed", s, f"seed must be a whole number from 0 on, found {s!r}") for s in (-1, 1.5, "x", None, False)],
+        *[("k", k, f"k must be an integer of at least 1, found {k!r}") for k in (0, -1, 2.5, True, "3", None)],
+        *[("seed", s, f"seed must be an integer of at least 0, found {s!r}") for s in (-1, 1.5, "x", None, False)],
         *[
-            ("tradeoff", t, f"the tradeoff must be a finite number from 0 on, found {t!r}")
+            ("tradeoff", t, f"the tradeoff must be a finite number of at least 0, found {t!r}")
             for t in (-1.0, float("nan"), float("inf"), "x", True, [1.0])
         ],
         *[("time_limit_s", t, f"the time limit must be a positive number of seconds, found {t}") for t in (0, -1)],

@@ -30,7 +30,6 @@ import manyways as mw
 from manyways import cli
 from manyways.cli.serve import file_name
 from manyways.errors import OutputError, SettingError
-from manyways.plans.planset import from_bytes
 from manyways.plans.policy import FORMATS
 from manyways.web import guard, serving
 from manyways.web import store as storing
@@ -434,22 +433,22 @@ def test_a_job_reports_and_ends(bench, made):
     assert 0 <= heard["done"] <= heard["total"]
     assert heard["seconds"] >= 0
     assert bench.end() == {"id": job, "ok": True, "message": "converged", "set": len(bench.found)}
-    plans = from_bytes(bench.found[-1].archive, "found")
-    assert bench.found[-1].keys == tuple(plans.key(i) for i in range(4))
+    plans = PlanSet.from_bytes(bench.found[-1].archive, "found")
+    assert bench.found[-1].keys == tuple(plans[i].key for i in range(4))
     assert bench.found[-1].label == "4 plans, tradeoff 8, seed 1, 1 kept"
     assert made.key(1) in bench.found[-1].keys
-    assert made.key(0) not in bench.found[-1].keys
+    assert made[0].key not in bench.found[-1].keys
 
 
 def test_a_plan_that_is_there_twice_is_kept_twice_and_not_avoided(bench, made):
     best = made.policies[:1]
     twice = mw.plan(made.mdp, k=3, tradeoff=8.0, keep=np.concatenate((best, best)))
-    assert [twice.key(i) for i in range(3)].count(made.key(0)) == 2
-    one = next(i for i in range(3) if twice.key(i) == made.key(0))
+    assert [twice.key(i) for i in range(3)].count(made[0].key) == 2
+    one = next(i for i in range(3) if twice.key(i) == made[0].key)
     bench.worker.start(request(twice, keep=(one,), k=2))
     assert bench.end()["ok"]
-    found = from_bytes(bench.found[-1].archive, "found")
-    assert made.key(0) in bench.found[-1].keys
+    found = PlanSet.from_bytes(bench.found[-1].archive, "found")
+    assert made[0].key in bench.found[-1].keys
     assert len(found.avoided) == 1  # the third plan, and not the other copy of the kept one
     assert (found.avoided != best).any()
 
@@ -609,13 +608,13 @@ def test_replacing_plans_keeps_the_kept_one_with_all_that_was_said(client, keys)
 def test_a_plan_that_is_there_twice_counts_twice(made, tmp_path):
     twice = mw.plan(made.mdp, k=3, tradeoff=8.0, keep=np.concatenate((made.policies[:1], made.policies[:1])))
     with served(twice.save(tmp_path / "twice.mw")) as client:
-        asked = {"tradeoff": 8, "seed": 0, "keep": [made.key(0)], "set": 1}
+        asked = {"tradeoff": 8, "seed": 0, "keep": [made[0].key], "set": 1}
         refused = client.post("/plan", asked | {"k": 2})
         assert refused.json == {"error": "you keep 2 plans, so ask for at least 3, or keep fewer"}
         started = client.post("/plan", asked | {"k": 4})
         assert client.finished(started.json["job"])["ok"]
-        found = from_bytes(client.get("/sets/2/plans.mw").body, "found")
-        assert [found.key(i) for i in range(4)].count(made.key(0)) == 2
+        found = PlanSet.from_bytes(client.get("/sets/2/plans.mw").body, "found")
+        assert [found[i].key for i in range(4)].count(made[0].key) == 2
         assert len(found.kept) == 2
 
 
@@ -636,20 +635,20 @@ def test_downloads(client, made, keys, tmp_path):
         assert (read.probabilities == made.policies[1]).all()
     whole = client.get("/sets/1/plans.mw")
     assert whole.headers["content-disposition"] == 'attachment; filename="plans-set1.mw"'
-    assert [from_bytes(whole.body, "").key(i) for i in range(3)] == keys
+    assert [PlanSet.from_bytes(whole.body, "")[i].key for i in range(3)] == keys
 
 
 def test_planning_is_refused_politely(client, keys):
     good = {"k": 3, "tradeoff": 8, "seed": 0, "keep": [], "set": 1}
     for change, words in (
-        ({"k": 51}, "Plans must be a whole number from 1 to 50"),
+        ({"k": 51}, "Plans must be an integer from 1 to 50"),
         ({"k": "3"}, "Plans must be"),
         ({"k": True}, "Plans must be"),
         ({"k": 2, "keep": keys[:2]}, "you keep 2 plans, so ask for at least 3, or keep fewer"),
         ({"k": 1, "keep": keys[:1]}, "you keep 1 plan, so ask for at least 2, or keep fewer"),
         ({"set": None}, "'set' must be the number of a set"),
         ({"set": True}, "'set' must be"),
-        ({"tradeoff": -1}, "the worth of diversity (tradeoff) must be a finite number from 0 on"),
+        ({"tradeoff": -1}, "the worth of diversity (tradeoff) must be a finite number of at least 0"),
         ({"tradeoff": 10**400}, "(tradeoff) must be"),
         ({"tradeoff": None}, "(tradeoff) must be"),
         ({"seed": 2**32}, "Seed must be"),
@@ -873,7 +872,7 @@ def test_names_that_are_no_text(made, tmp_path):
         assert client.finished(started.json["job"])["ok"]
         assert client.get("/").status == 200
         choices_path(tmp_path / nameless).unlink()
-        answer = client.mark(made.key(0), "star", True)
+        answer = client.mark(made[0].key, "star", True)
         assert answer.status == 400
         assert "pl?ne.choices.sqlite was moved" in answer.json["error"]
 
