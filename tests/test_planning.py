@@ -9,7 +9,7 @@ import pytest
 import manyways as mw
 from manyways.methods import Halted, Watch
 from manyways.model.occupancy import policy_of
-from manyways.planning import plan_whole
+from manyways.planning import plan_or_interrupt
 from manyways.polytope import PolicyIteration, Polytope, RenumberedSweeps, Sweeps
 
 
@@ -67,11 +67,11 @@ def test_ctrl_c_when_the_search_is_just_over_is_not_lost(monkeypatch):
     plans = mw.plan(mw.four_rooms(0), 2, 8.0)
     assert (plans.status, plans.gap) == (mw.Status.INTERRUPTED, float("inf"))
     with pytest.raises(KeyboardInterrupt):
-        plan_whole(mw.four_rooms(0), 2, 8.0)
+        plan_or_interrupt(mw.four_rooms(0), 2, 8.0)
 
 
 def test_a_method_that_does_not_see_to_its_end_leaves_the_optimum():
-    class Stubborn:
+    class Stubborn(mw.Method):
         def run(self, polytope, *_):
             while True:
                 polytope.best(polytope.mdp.reward)

@@ -1,7 +1,7 @@
-"""Pictures of plans: the paper's occupancy maps, or bars where a model has no layout.
+"""Pictures of plans: the paper's occupancy maps, or bars for models without a layout.
 
-Walls black, start red, goal purple, time spent blue. Works on a `Figure` of its own, so nothing of
-matplotlib's global state is touched and no screen is needed.
+Walls are black, the start is red, the goal purple, and time spent blue. Every picture is a `Figure` of its own: the
+global state of matplotlib is not touched, and no screen is needed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ BLUES = LinearSegmentedColormap.from_list("occupancy", ["#ffffff", "#9ecae1", "#
 WALL, START, GOAL, TIME = "black", "#d62728", "#7b2cbf", "#3182bd"
 BARS_SHOWN = 12
 SPECKS_FROM = 60
-"""With more cells along a side than this, a start or goal of one cell is marked by a larger dot."""
+"""On maps with more cells than this along a side, starts and goals are marked by a larger dot."""
 PICTURE_FORMATS = {".png", ".svg", ".pdf"}
 
 
 def occupancy_maps(mdp: MDP, occupancies: Floats, titles: Sequence[str], heading: str) -> Figure:
-    """One panel per row of the (k, N) occupancies."""
+    """(k, N) occupancies -> a figure with one panel for each plan."""
     k = len(occupancies)
     columns = min(k, 3)
     rows = -(-k // columns)
@@ -62,7 +62,7 @@ def occupancy_maps(mdp: MDP, occupancies: Floats, titles: Sequence[str], heading
 
 
 def check_picture_path(path: Path) -> None:
-    """Find out before the work whether a picture can be written to `path`."""
+    """Raise an `OutputError` if no picture can be written to `path`. Called before long work."""
     if path.suffix.lower() not in PICTURE_FORMATS:
         raise OutputError(f"cannot write {path}: a picture ends in one of {', '.join(sorted(PICTURE_FORMATS))}")
     check_writable(path)
@@ -76,12 +76,12 @@ def save_picture(figure: Figure, path: Path) -> None:
 
 
 def world_map(panel: Axes, mdp: MDP, by_state: Floats) -> None:
-    """One panel: the world of a model with a layout, and (S,) time spent in it."""
+    """Draw one panel: the map of a model with a layout, and (S,) the time spent in each state."""
     layout = mdp.layout
     if layout is None:
-        raise SettingError(f"{mdp.name} has no layout to draw")
+        raise SettingError(f"{mdp.name} has no layout, so no map of it can be drawn")
     time = layout.image(by_state)
-    # The square root lets a path that is walked once a round show beside a cell stayed in.
+    # The square root keeps a path that is used once a round visible beside a cell in which a plan stays.
     level = np.asarray(PowerNorm(0.5, vmin=0.0, vmax=max(time.max(), 1e-12))(time))
     picture = BLUES(level)[..., :3]
     wall, crossed = np.array(to_rgb(WALL)), 0.6 * level[layout.blocked][:, None]
@@ -93,7 +93,7 @@ def world_map(panel: Axes, mdp: MDP, by_state: Floats) -> None:
         if max(layout.shape) > SPECKS_FROM:
             rows, columns = np.divmod(cells, layout.shape[1])
             panel.scatter(columns, rows, s=40, color=colour, edgecolors="white", linewidths=1, zorder=2)
-    panel.imshow(picture)  # by default it is smoothed only where it has more cells than pixels: thin walls stay
+    panel.imshow(picture)  # by default matplotlib smooths only pictures with more cells than pixels: thin walls stay
     panel.set_xticks([])
     panel.set_yticks([])
 
@@ -108,5 +108,5 @@ def _bars(panel: Axes, mdp: MDP, by_state: Floats) -> None:
 
 
 def _shortened(name: str) -> str:
-    """Names of states are often alike at their beginning: what is left out is the middle."""
+    """The name without its middle if it is long, since names of states often begin alike."""
     return name if len(name) <= 32 else f"{name[:15]}…{name[-16:]}"

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.metadata import entry_points
+from inspect import isabstract
 from math import isfinite
 from typing import Any, Generic, TypeVar
 
@@ -42,8 +43,11 @@ class Registry(Generic[Kind]):
 
     def add(self, kind: Class) -> Class:
         """Register a class; returns it, so that this can be used as a decorator."""
-        if not (isinstance(kind, type) and issubclass(kind, self.base) and is_dataclass(kind)):
-            raise SettingError(f"a {self.noun} must be a dataclass derived from {self.base.__name__}, found {kind!r}")
+        if not (isinstance(kind, type) and issubclass(kind, self.base) and is_dataclass(kind)) or isabstract(kind):
+            raise SettingError(
+                f"a {self.noun} must be a dataclass derived from {self.base.__name__} that defines all of its abstract "
+                f"methods, found {kind!r}"
+            )
         known = self._classes.get(kind.__name__)
         if known is not None and (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
             raise SettingError(

@@ -8,7 +8,8 @@ import pytest
 
 import manyways as mw
 from manyways.describe import measures
-from manyways.formats.gym import model_of, open_gym
+from manyways.formats.gym import TabularEnvironment, model_of, open_gym
+from manyways.formats.reader import resolve
 
 gymnasium = pytest.importorskip("gymnasium")
 SOURCES = [
@@ -17,6 +18,11 @@ SOURCES = [
     "gym:CliffWalking-v1",
     "gym:Taxi-v4",
 ]
+
+
+def opened_from(source: str) -> TabularEnvironment:
+    _, place, settings = resolve(source)
+    return open_gym(str(place), **settings)
 
 
 class Coin:
@@ -101,7 +107,8 @@ def lake(goal: float, hole: float, step: float, **settings: object) -> object:
 def test_where_everything_costs_the_goal_pays():
     """Otherwise the long-run average would be best served by never getting anywhere; and ends in holes do not pay."""
     mdp = mw.read(lake(0, -1, -1))
-    assert mdp.name == "FrozenLakeEnv?end_reward=1"
+    assert mdp.name == "FrozenLake-v1"
+    assert mdp.source is None
     np.testing.assert_allclose(mdp.reward, -1.0 + 2 * mdp.ends["goal"])  # the last step pays 0, and 1 on top
     plans = mw.plan(mdp, 1)
     assert {measure.name: measure.values for measure in measures(plans)}["steps per episode"] == pytest.approx([6.0])
@@ -116,13 +123,14 @@ def test_where_everything_costs_the_goal_pays():
 def test_elsewhere_it_does_not(env, rule):
     opened = model_of(env, rule)
     assert not opened.end_rewards.any()
-    assert "end_reward" not in opened.mdp.name
+    assert opened.end_reward == 0
 
 
 def test_along_the_cliff():
     plans = mw.plan("gym:CliffWalking-v1", 3)
-    assert plans.mdp.name == "gym:CliffWalking-v1?end_reward=100&terminal=restart"
-    assert mw.read(plans.mdp.name).digest == plans.mdp.digest
+    assert plans.mdp.name == "CliffWalking-v1"
+    assert plans.mdp.source == "gym:CliffWalking-v1?end_reward=100&terminal=restart"
+    assert mw.read(plans.mdp.source).digest == plans.mdp.digest
     steps = next(measure for measure in measures(plans) if measure.name == "steps to goal")
     np.testing.assert_allclose(steps.values, [13, 15, 17])
     np.testing.assert_allclose(plans.rewards, [(100 - n) / n for n in (13, 15, 17)])
@@ -137,7 +145,7 @@ def test_how_episodes_end():
     # The goal is in the corner, so that three of the four moves beside it get there one time in three.
     assert sorted(lake.ends["goal"][lake.ends["goal"] > 0]) == pytest.approx([1 / 3] * 3)
     for source in SOURCES:
-        opened = open_gym(source)
+        opened = opened_from(source)
         for x in range(opened.mdp.n_choices):
             state, action = opened.mdp.observations[opened.mdp.choice_state[x]], opened.mdp.actions[x]
             outcomes = opened.env.unwrapped.P[int(state)][int(action)]
@@ -189,14 +197,14 @@ def test_runs_tell_how_their_episodes_end():
     ended = np.flatnonzero(run.ends[:-1] >= 0)
     assert (mdp.start[run.states[ended + 1]] > 0).all()
     assert (sum(mdp.ends.values())[run.choices[ended]] > 0).all()
-    rooms = mw.plan(mw.four_rooms(0), 1).policy(0).rollout(50, np.random.default_rng(0))
+    rooms = mw.plan(mw.four_rooms(0), 1)[0].policy.rollout(50, np.random.default_rng(0))
     assert (rooms.ends == -1).all()
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_rows_are_those_of_the_table(source):
     """Every choice's expected reward, and its chance of each successor and of an end, straight from the table."""
-    opened = open_gym(source)
+    opened = opened_from(source)
     mdp, table = opened.mdp, opened.env.unwrapped.P
     start = opened.env.unwrapped.initial_state_distrib
     for x in range(mdp.n_choices):
@@ -229,6 +237,47 @@ def test_a_discounted_plan_too():
 
 def test_a_version_that_was_retired_gives_its_successor():
     assert mw.read("gym:Taxi-v3").digest == mw.read("gym:Taxi-v4").digest
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "full"),
+    [
+        ("gym:FrozenLake-v1", "FrozenLake-v1", "gym:FrozenLake-v1?terminal=restart"),
+        (
+            "gym:FrozenLake-v1?map_name=8x8&is_slippery=false",
+            "FrozenLake-v1",
+            "gym:FrozenLake-v1?map_name=8x8&is_slippery=False&terminal=restart",
+        ),
+        (
+            "gym:FrozenLake-v1?terminal=absorbing&end_reward=0.5",
+            "FrozenLake-v1",
+            "gym:FrozenLake-v1?end_reward=0.5&terminal=absorbing",
+        ),
+        ("gym:CliffWalking-v1", "CliffWalking-v1", "gym:CliffWalking-v1?end_reward=100&terminal=restart"),
+        ("gym:CliffWalking-v1?end_reward=0", "CliffWalking-v1", "gym:CliffWalking-v1?end_reward=0&terminal=restart"),
+        ("gym:Taxi-v3", "Taxi-v4", "gym:Taxi-v4?terminal=restart"),
+    ],
+)
+def test_the_name_is_the_id_and_the_source_reads_the_same_model_again(source, name, full):
+    mdp = mw.read(source)
+    assert (mdp.name, mdp.source) == (name, full)
+    again = mw.read(full, absorbing=True)  # the source contains the rule, so this has no effect
+    assert (again.digest, again.source) == (mdp.digest, full)
+
+
+def test_keywords_reach_gymnasium():
+    slippery, sure = (mw.read(f"gym:FrozenLake-v1?is_slippery={word}") for word in ("true", "false"))
+    assert slippery.transitions.nnz > sure.transitions.nnz == sure.n_choices
+    assert mw.read("gym:FrozenLake-v1?map_name=8x8").layout.shape == (8, 8)
+
+
+def test_an_environment_object_is_the_same_model_as_its_id():
+    env = gymnasium.make("FrozenLake-v1", map_name="8x8", is_slippery=False)
+    for absorbing in (False, True):
+        mdp = mw.read(env, absorbing=absorbing)
+        named = mw.read("gym:FrozenLake-v1?map_name=8x8&is_slippery=false", absorbing=absorbing)
+        assert (mdp.digest, mdp.name) == (named.digest, "FrozenLake-v1")
+        assert mdp.source is None
 
 
 def test_names_labels_and_layout():
@@ -265,7 +314,8 @@ def test_a_sweep_over_an_environment(tmp_path):
         ("gym:FrozenLake-v1?end_reward=much", "end_reward must be a number"),
         ("gym:FrozenLake-v1?nonsense=1", "Gymnasium cannot make it"),
         ("gym:CartPole-v1", "no table of its dynamics"),
-        ("gym:", "Gymnasium cannot make it"),
+        ("gym:FrozenLake-v1?map_name=9x9", "Gymnasium cannot make it: '9x9'"),
+        ("gym:", "no world of that name; did you mean something like 'gym:FrozenLake-v1'"),
     ],
 )
 def test_what_cannot_be_read_is_said(source, message):

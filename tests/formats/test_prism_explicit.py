@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from manyways.formats.prism_explicit_writing import write_prism_explicit
 
 import fuzzing
 import manyways as mw
 from manyways.errors import OutputError
-from manyways.formats import prism_explicit_writing, text_tables
-from manyways.formats.prism_explicit import read_prism_explicit
+from manyways.formats import explicit_text, prism_explicit
+from manyways.formats.prism_explicit import read_prism_explicit, write_prism_explicit
 from problems import random_mdp
 
 MDP_FILES = {
@@ -112,19 +111,19 @@ def test_the_other_endings_of_reward_files(read):
 
 def test_the_reward_by_its_name(read, refusal):
     assert read(MDP_FILES, "steps").reward.tolist() == [10, 1, 0.6, 0]
-    assert "there is no reward 'energy'; there is 'steps'" in refusal(MDP_FILES, "energy")
+    assert "has no reward 'energy'; it has 'steps'" in refusal(MDP_FILES, "energy")
 
 
 def test_a_reward_without_a_name(read, refusal):
     assert read(DTMC_FILES, "reward").reward.tolist() == [2, 3]
-    assert "there is no reward 'energy'; there is 'reward'" in refusal(DTMC_FILES, "energy")
+    assert "has no reward 'energy'; it has 'reward'" in refusal(DTMC_FILES, "energy")
 
 
 def test_several_rewards_in_numbered_files(read, refusal):
     files = {".tra": DTMC_FILES[".tra"], "1.srew": "2 1\n1 3\n", "2.srew": '# Reward structure "cost"\n2 1\n1 -3\n'}
     assert read(files, "cost").reward.tolist() == [0, -3]
     assert read(files, "1").reward.tolist() == [0, 3]
-    assert "there are 2 rewards, say which one to take, as in --reward NAME: '1', 'cost'" in refusal(files)
+    assert "model.tra has 2 rewards, '1', 'cost'; choose one, as in model.tra?reward=cost" in refusal(files)
 
 
 # ---- refusals ---------------------------------------------------------------------------------
@@ -154,13 +153,13 @@ def test_several_rewards_in_numbered_files(read, refusal):
         (".tra", "1 0.9", "1 p", "model.tra: line 3: expected 'source choice target probability' in plain"),
         (".tra", "0.9 east", "0.9 east west", "model.tra: line 3: expected 'source choice target probability'"),
         (".tra", "0 1 0 1 stay", "", "model.tra: line 4: expected 'source choice target probability'"),
-        (".lab", '0="init"', '0="begin"', "model.lab: no state has the label 'init'; give it to the state to start in"),
+        (".lab", '0="init"', '0="begin"', "model.lab: no state has the label 'init'; add it to the state to start in"),
         (".lab", "0: 0", "", "model.lab: line 2: expected 'state: labels' in numbers, found ''"),
         (".lab", '0="init"', "init", 'model.lab: line 1: expected labels such as 0="init", found \'init 1='),
         (".lab", "2: 1", "3: 1", "model.lab: line 4: the state must be an integer from 0 to 2, found '3: 1 2'"),
         (".lab", "2: 1", "9" * 5000 + ": 1", "model.lab: line 4: the state must be an integer from 0 to 2"),
-        (".lab", "1: 2 3", "1: 2 5", "model.lab: line 3: the first line names no such label, found '1: 2 5'"),
-        (".lab", "1: 2 3", "1: 2 " + "5" * 5000, "model.lab: line 3: the first line names no such label"),
+        (".lab", "1: 2 3", "1: 2 5", "model.lab: line 3: the first line has no such label, found '1: 2 5'"),
+        (".lab", "1: 2 3", "1: 2 " + "5" * 5000, "model.lab: line 3: the first line has no such label"),
         (".lab", "1: 2 3", "1: far", "model.lab: line 3: expected 'state: labels' in numbers, found '1: far'"),
         (".sta", "(x,y)", "x,y", "model.sta: line 1: expected variables such as (x,y), found 'x,y'"),
         (".sta", "1:(1,true)", "1:(1)", "model.sta: line 3: expected 2 values, found '1:(1)'"),
@@ -171,7 +170,7 @@ def test_several_rewards_in_numbered_files(read, refusal):
             ".srew",
             "3 2",
             "4 2",
-            "model.srew: line 3 announces 4 states, but the .tra file has 3; are they of one model?",
+            "model.srew: line 3 announces 4 states, but the .tra file has 3; do they belong to the same model?",
         ),
         (".srew", "3 2", "3 3", "model.srew: line 3 announces 3 lines, but 2 follow; is the file complete?"),
         (".srew", "3 2", "3 4 2", "model.srew: line 3: expected 'states nonzeros', found '3 4 2'"),
@@ -180,8 +179,8 @@ def test_several_rewards_in_numbered_files(read, refusal):
         (".srew", "1 0.5", "1 1.2.3", "model.srew: line 5: expected 'state reward' in plain numbers, found '1 1.2.3'"),
         (".trew", "3 4 3", "3 3", "model.trew: line 3: expected 'states choices nonzeros', found '3 3'"),
         (".trew", "3 4 3", "4 4 3", "model.trew: line 3 announces 4 states, but the .tra file has 3"),
-        (".trew", "0 0 1 10", "0 0 2 10", "model.trew: line 4: there is no such transition in the .tra file, found"),
-        (".trew", "0 0 1 10", "2 1 1 10", "model.trew: line 4: there is no such transition in the .tra file"),
+        (".trew", "0 0 1 10", "0 0 2 10", "model.trew: line 4: the .tra file has no such transition, found"),
+        (".trew", "0 0 1 10", "2 1 1 10", "model.trew: line 4: the .tra file has no such transition"),
         (".trew", "0 0 1 10", "0 9 1 10", "model.trew: line 4: the choice must be an integer from 0 to 1"),
     ],
 )
@@ -202,12 +201,12 @@ def test_files_that_are_no_text(refusal, ending):
 
 
 def test_files_that_cannot_be_read(tmp_path, refusal, monkeypatch):
-    with pytest.raises(mw.SourceError, match=r"cannot read .*none.tra: No such file"):
+    with pytest.raises(mw.SourceError, match=r"there is no file .*none\.tra"):
         read_prism_explicit(tmp_path / "none.tra")
-    with pytest.raises(mw.SourceError, match="cannot read"):
+    with pytest.raises(mw.SourceError, match="is a folder, expected a file"):
         read_prism_explicit(tmp_path)
-    monkeypatch.setattr(text_tables, "LARGEST_FILE", 10)
-    assert "bytes; a model file may have at most 10" in refusal(MDP_FILES)
+    monkeypatch.setattr(explicit_text, "LARGEST_FILE", 10)
+    assert "bytes, more than the 10 that are read" in refusal(MDP_FILES)
 
 
 def test_what_is_no_model_is_refused_as_such(read):
@@ -228,7 +227,7 @@ def test_what_is_written_comes_back(tmp_path_factory, seed, data):
     starts = rng.random(mdp.n_states) < 0.5
     starts[rng.integers(mdp.n_states)] = True
     text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters='\n"'), max_size=5)
-    label = text.filter(lambda name: name not in text_tables.NOT_KEPT)
+    label = text.filter(lambda name: name not in explicit_text.RESERVED_LABELS)
     labels = {name: rng.random(mdp.n_states) < 0.5 for name in data.draw(st.sets(label, max_size=3))}
     names = data.draw(st.sampled_from([None, "x={0},y=-{0}", "room {0}, (left)", "x={0},y", "name={0}"]))
     mdp = mw.MDP.from_csr(
@@ -248,7 +247,7 @@ def test_what_is_written_comes_back(tmp_path_factory, seed, data):
 
 
 def test_models_larger_than_what_is_written_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(prism_explicit_writing, "LINES_AT_ONCE", 7)
+    monkeypatch.setattr(prism_explicit, "LINES_AT_ONCE", 7)
     mdp = mw.nine_rooms(3)
     rewards = np.random.default_rng(0).normal(size=mdp.n_choices)
     mdp = mw.MDP.from_csr(mdp.transitions, rewards, mdp.first_choice, start=mdp.start, labels=mdp.labels)
@@ -279,7 +278,7 @@ def test_what_was_there_before_is_replaced(tmp_path):
 
 def test_a_quote_in_a_label(tmp_path):
     mdp = mw.MDP.from_transitions([(0, "a", 0, 1.0, 0.0)], labels={'a"b': [0]})
-    with pytest.raises(OutputError, match="has a quote or a line break"):
+    with pytest.raises(OutputError, match="contains a quote or a line break"):
         write_prism_explicit(mdp, tmp_path / "model.tra")
 
 

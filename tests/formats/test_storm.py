@@ -1,4 +1,4 @@
-"""PRISM, JANI and DRN files through Storm: exact small models, Storm's own long-run averages, and every refusal."""
+"""PRISM and JANI files through Storm: exact small models, Storm's own long-run averages, and every refusal."""
 
 import sys
 from pathlib import Path
@@ -163,23 +163,6 @@ def test_prism_written_as_jani_is_the_same_model(stormpy, tmp_path):
     assert list(jani.labels) == list(prism.labels)
 
 
-@pytest.mark.usefixtures("stormpy")
-def test_drn_comes_back_as_it_was_written(tmp_path):
-    mdp = four_rooms(0)
-    write_drn(mdp, tmp_path / "rooms.drn")
-    again = read_storm(tmp_path / "rooms.drn")
-    assert again.n_choices == mdp.n_choices
-    assert again.state_names is None
-    np.testing.assert_array_equal(again.first_choice, mdp.first_choice)
-    np.testing.assert_allclose(again.transitions.toarray(), mdp.transitions.toarray(), atol=1e-12)
-    np.testing.assert_array_equal(again.reward, mdp.reward)
-    np.testing.assert_array_equal(again.start, mdp.start)
-    assert [again.action_name(x) for x in range(again.n_choices)] == [mdp.action_name(x) for x in range(mdp.n_choices)]
-    assert {name: mask.tolist() for name, mask in again.labels.items()} == {
-        name: mask.tolist() for name, mask in mdp.labels.items() if name != "init"
-    }
-
-
 def exported(stormpy, program_file: Path, constants: str, folder: Path, digits: int | None = 17) -> Path:
     """A PRISM program's model as Storm builds it and writes it to a DRN file."""
     program, _ = stormpy.instantiate_constants(stormpy.parse_prism_program(program_file), constants)
@@ -244,13 +227,38 @@ def odd_names() -> MDP:
     )
 
 
+def parsed_by_storm(stormpy, path: Path):
+    """A DRN file as Storm reads it."""
+    options = stormpy.io.DirectEncodingParserOptions()
+    options.build_choice_labeling = True
+    return stormpy.build_model_from_drn(path, options=options)
+
+
+@pytest.mark.parametrize("make", [lambda: four_rooms(0), odd_names], ids=["four rooms", "odd names"])
+def test_storm_reads_our_drn_as_it_was_written(stormpy, tmp_path, make):
+    mdp = make()
+    write_drn(mdp, tmp_path / "model.drn")
+    model = parsed_by_storm(stormpy, tmp_path / "model.drn")
+    assert list(model.nondeterministic_choice_indices) == mdp.first_choice.tolist()
+    matrix = model.transition_matrix
+    found = np.zeros((mdp.n_choices, mdp.n_states))
+    for x in range(mdp.n_choices):
+        for entry in matrix.get_row(x):
+            found[x, entry.column] = entry.value()
+    np.testing.assert_allclose(found, mdp.transitions.toarray(), atol=1e-12)
+    rewards = model.reward_models["reward"]
+    earned = np.array(rewards.state_action_rewards)
+    if rewards.has_state_rewards:
+        earned = earned + np.repeat(np.array(rewards.state_rewards), np.diff(mdp.first_choice))
+    np.testing.assert_array_equal(earned, mdp.reward)
+    assert sorted(model.initial_states) == np.flatnonzero(mdp.start).tolist()
+
+
 @pytest.mark.parametrize("make", [lambda: four_rooms(0), odd_names], ids=["four rooms", "odd names"])
 def test_storm_reads_our_drn_and_agrees_on_the_best_average(stormpy, tmp_path, make):
     mdp = make()
     write_drn(mdp, tmp_path / "model.drn")
-    parsing = stormpy.io.DirectEncodingParserOptions()
-    parsing.build_choice_labeling = True
-    model = stormpy.build_model_from_drn(tmp_path / "model.drn", options=parsing)
+    model = parsed_by_storm(stormpy, tmp_path / "model.drn")
     assert (model.nr_states, model.nr_choices, model.nr_transitions) == (
         mdp.n_states,
         mdp.n_choices,
@@ -310,12 +318,10 @@ def test_rounding_is_forgiven_but_leaving_a_range_is_not(tmp_path):
         (
             "a.prism",
             "ctmc\nmodule m\n x : [0..1] init 0;\n [] true -> 2 : (x'=1-x);\nendmodule\n",
-            "type CTMC; expected",
+            "type CTMC, expected",
         ),
         ("a.prism", "mdp\nmodule m\n x : [0..1] init 0;\n [] true -> 0.4 : (x'=1-x);\nendmodule\n", "sum"),
         ("a.jani", "mdp", "parse error"),
-        ("a.drn", "mdp", "Could not parse line 'mdp'"),
-        ("a.txt", "mdp", r"ends in \.prism"),
     ],
 )
 def test_files_that_cannot_be_read(tmp_path, capfd, name, text, message):
@@ -327,23 +333,21 @@ def test_files_that_cannot_be_read(tmp_path, capfd, name, text, message):
 
 @pytest.mark.usefixtures("stormpy")
 def test_settings_that_do_not_fit(tmp_path, capfd):
-    with pytest.raises(SourceError, match=r"leaves N, B open.*--const N=3,B=3"):
+    with pytest.raises(SourceError, match=r"does not define N, B; .*robot\.prism\?const=N=3,B=3"):
         read_storm(ROBOT)
-    with pytest.raises(SourceError, match="leaves B open"):
+    with pytest.raises(SourceError, match="does not define B;"):
         read_storm(ROBOT, "N=3")
     with pytest.raises(SourceError, match="unknown undefined constant 'Q'"):
         read_storm(ROBOT, "N=3,B=4,Q=1")
     with pytest.raises(SourceError, match="syntax error"):
         read_storm(ROBOT, "N3")
     with pytest.raises(
-        SettingError, match="several reward structures, 'gain', 'moves'; say which one to use, as in --reward NAME"
+        SettingError, match=r"has 2 reward structures, 'gain', 'moves'; choose one, as in robot\.prism\?reward=gain"
     ):
         read_storm(ROBOT, "N=3,B=4")
     with pytest.raises(SettingError, match="no reward structure 'gold'; it has 'gain', 'moves'"):
         read_storm(ROBOT, "N=3,B=4", "gold")
-    with pytest.raises(SettingError, match="no constants"):
-        read_storm(tmp_path / "a.drn", "N=3")
-    with pytest.raises(SourceError, match="no such file"):
+    with pytest.raises(SourceError, match=r"there is no file .*a\.prism"):
         read_storm(tmp_path / "a.prism")
     assert capfd.readouterr() == ("", "")
 

@@ -31,7 +31,7 @@ def test_frank_wolfe_does_as_well_as_the_authors_program():
     print("\nFrankWolfe, k = 2, tradeoff 8, mean of five seeds | the authors' program, one run")
     heads = f"{'reward':>8} {'diversity':>9} {'objective':>9}"
     print(f"{'world':16} {heads} | {heads}")
-    for name, row in [*zip([path.stem for path in WORLDS], table, strict=True), ("mean", mean)]:
+    for name, row in [*zip([path.stem for path in FOUR_ROOMS], table, strict=True), ("mean", mean)]:
         print("{:16} {:8.3f} {:9.3f} {:9.3f} | {:8.3f} {:9.3f} {:9.3f}".format(name, *row))
     assert len(table) == 10
     assert mean[5] == pytest.approx(15.79, abs=0.005)

@@ -21,9 +21,9 @@ from manyways import (
     States,
     Status,
     VertexAscent,
-    kernels,
 )
 from manyways.formats.text_maps import world_from_rows
+from manyways.kernels import exchange as kernels
 from manyways.methods import Ascent, Halted, Watch
 from manyways.methods.exchange import exchange_actions
 from manyways.model.occupancy import deterministic, long_run_occupancy

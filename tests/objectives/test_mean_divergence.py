@@ -4,18 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.spatial.distance import jensenshannon
 
-import manyways as mw
 from manyways import MDP, Average, Labels, SettingError, StateActions, States
-from manyways.objectives.divergence import (
-    block_gradient,
-    divergences,
-    joint_gradient,
-    mean_distance,
-    pairwise_distances,
-    secant_pull,
-)
 from manyways.polytope import Polytope
 from problems import KNOWN, jsd, random_accessible_mdp, random_policy
 from shared import paper_objective
@@ -45,50 +35,6 @@ def random_occupancies(rng: np.random.Generator, mdp: MDP, k: int) -> np.ndarray
     return np.stack([Average().occupancy(mdp, random_policy(rng, mdp)) for _ in range(k)])
 
 
-def random_rows(seed: int, k: int, width: int = 6) -> np.ndarray:
-    """(k, width) distributions, some of them with zeros."""
-    rng = np.random.default_rng(seed)
-    x = rng.dirichlet(np.ones(width), size=k) * (rng.random((k, width)) < 0.7)
-    x[x.sum(axis=1) == 0, 0] = 1.0
-    return x / x.sum(axis=1, keepdims=True)
-
-
-# ---- distances --------------------------------------------------------------------------------
-
-
-@given(seeds)
-def test_distances_are_scipys_and_the_definitions(seed):
-    x = random_rows(seed, 4)
-    distances = pairwise_distances(x)
-    for i in range(4):
-        for j in range(4):
-            assert distances[i, j] == pytest.approx(jsd(x[i], x[j]), abs=1e-14)
-            if i != j:  # scipy takes the root of what may be -1e-17 between equal rows
-                assert distances[i, j] == pytest.approx(jensenshannon(x[i], x[j]) ** 2, abs=1e-14)
-
-
-@given(seeds)
-def test_distances_are_symmetric_and_between_zero_and_ln_2(seed):
-    distances = pairwise_distances(random_rows(seed, 5))
-    np.testing.assert_array_equal(distances, distances.T)
-    np.testing.assert_array_equal(np.diag(distances), 0.0)
-    assert distances.min() >= 0
-    assert distances.max() <= LN2
-
-
-def test_equal_behaviours_are_at_zero_and_disjoint_ones_at_ln_2():
-    p, q = np.array([0.3, 0.7, 0.0, 0.0]), np.array([0.0, 0.0, 0.9, 0.1])
-    assert pairwise_distances(np.stack([p, p]))[0, 1] == 0.0
-    assert pairwise_distances(np.stack([p, q]))[0, 1] == pytest.approx(LN2, abs=1e-15)
-
-
-def test_the_mean_is_over_all_pairs():
-    x = random_rows(0, 3)
-    expected = (jsd(x[0], x[1]) + jsd(x[0], x[2]) + jsd(x[1], x[2])) / 3
-    assert mean_distance(x) == pytest.approx(expected)
-    assert mean_distance(x[:1]) == 0.0
-
-
 # ---- value ------------------------------------------------------------------------------------
 
 
@@ -104,21 +50,11 @@ def test_the_value_is_eq_main(behaviour):
 
 def grouped(behaviour, mdp, x):
     """The occupancy added up by groups, one choice after the other."""
-    group = behaviour.groups(mdp)
+    group = behaviour.on(mdp).groups
     total = np.zeros(group.max() + 1)
     for choice, share in enumerate(x):
         total[group[choice]] += share
     return total
-
-
-def test_behaviours_group_choices():
-    mdp = labelled(0)
-    x = random_occupancies(np.random.default_rng(1), mdp, 1)[0]
-    by_state = np.array([x[mdp.choice_state == s].sum() for s in range(4)])
-    np.testing.assert_array_equal(grouped(StateActions(), mdp, x), x)
-    np.testing.assert_allclose(grouped(States(), mdp, x), by_state)
-    np.testing.assert_allclose(grouped(Labels(["wet"]), mdp, x), [by_state[[1, 3]].sum(), by_state[[0, 2]].sum()])
-    np.testing.assert_allclose(np.sort(grouped(Labels(), mdp, x)), np.sort(by_state))  # each state its own combination
 
 
 @given(seeds)
@@ -148,7 +84,7 @@ def test_one_plan_is_judged_by_its_reward_alone():
     objective = paper_objective(mdp, 100.0)
     assert objective.value(x) == pytest.approx(float(x[0] @ mdp.reward))
     np.testing.assert_array_equal(objective.gradient(x)[0], mdp.reward)
-    np.testing.assert_array_equal(objective.block_gradient(x, 0), mdp.reward)
+    np.testing.assert_array_equal(objective.costs(list(x), 0, 1e-3), mdp.reward)
 
 
 def test_equal_plans_are_worth_their_reward():
@@ -178,8 +114,6 @@ def test_the_gradient_agrees_with_differences(behaviour, k):
     x = random_occupancies(np.random.default_rng(k), mdp, k)
     slope = difference_quotient(objective.value, x)
     np.testing.assert_allclose(objective.gradient(x), slope, atol=1e-6)
-    for i in range(k):
-        np.testing.assert_allclose(objective.block_gradient(x, i), slope[i], atol=1e-6)
 
 
 def test_the_differences_would_notice_a_wrong_gradient():
@@ -189,56 +123,6 @@ def test_the_differences_would_notice_a_wrong_gradient():
     slope = difference_quotient(objective.value, x)
     with pytest.raises(AssertionError):
         np.testing.assert_allclose(objective.gradient(x) + 1e-5, slope, atol=1e-6)
-
-
-def test_the_gradient_of_the_paper():
-    """d JSD / d p = 1/2 log(2p / (p + q))."""
-    x = np.array([[0.1, 0.9], [0.6, 0.4]])
-    np.testing.assert_allclose(joint_gradient(x, 1e-15), np.log(2 * x / x.sum(axis=0)) / 2, atol=1e-12)
-
-
-@pytest.mark.parametrize("k", [2, 3, 5])
-def test_where_nobody_goes_one_plan_alone_gains_by_going(k):
-    """At p = q = 0 the block gradient is the one-sided difference quotient of JSD."""
-    x = np.full((k, 3), 0.5)
-    x[:, 2] = 0.0
-    step = 1e-7
-    moved = x.copy()
-    moved[0, 2] = step
-    # The distances are defined for any row, whether or not it sums to one.
-    quotient = (unclipped_mean_distance(moved) - unclipped_mean_distance(x)) / step
-    assert block_gradient(x, 0, 1e-12)[2] == pytest.approx(quotient, abs=1e-6)
-    assert quotient == pytest.approx(LN2 / k, abs=1e-6)
-
-
-def unclipped_mean_distance(x: np.ndarray) -> float:
-    k = len(x)
-    return float(np.mean([jsd(x[i], x[j]) for i in range(k) for j in range(i)]))
-
-
-def test_where_nobody_goes_the_joint_gradient_promises_nothing():
-    x = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]])
-    np.testing.assert_array_equal(joint_gradient(x, 1e-12)[:, 2], 0.0)
-
-
-def test_where_only_another_goes_the_gradient_falls_without_bound():
-    x = np.array([[1.0, 0.0], [0.5, 0.5]])
-    for d in (1e-4, 1e-8, 1e-12):
-        assert joint_gradient(x, d)[0, 1] == pytest.approx(np.log(2 * d / 0.5) / 2, abs=1e-3)
-        assert block_gradient(x, 0, d)[1] == pytest.approx(np.log(2 * d / 0.5) / 2, abs=1e-3)
-
-
-@given(seeds, st.sampled_from([1e-12, 1e-6, 1e-3]))
-def test_smoothing_raises_the_gradient_where_it_is_steep(seed, smoothing):
-    """One plan alone: everywhere. All at once: where the plan goes less than the other one."""
-    x = random_rows(seed, 2)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        true = np.log(2 * x / x.sum(axis=0)) / 2
-    true[:, x.sum(axis=0) == 0] = -np.inf  # no gradient there, but a corner
-    less = x <= x[::-1]
-    assert (joint_gradient(x, smoothing) >= true - 1e-14)[less].all()
-    for i in range(2):
-        assert (block_gradient(x, i, smoothing) >= true[i] - 1e-14).all()
 
 
 @given(seeds, st.integers(2, 4))
@@ -277,50 +161,12 @@ def test_bad_tradeoffs_are_refused(tradeoff):
         paper_objective(KNOWN["single"].mdp, tradeoff)
 
 
-def test_unknown_labels_are_refused_and_the_known_ones_listed():
-    with pytest.raises(SettingError, match="labelled has no label 'dry'; it has dark, wet"):
-        Labels(["dry"]).groups(labelled(0))
-    with pytest.raises(SettingError, match="has no labels to compare plans by"):
-        Labels().groups(KNOWN["single"].mdp)
-
-
-def test_the_behaviours_of_a_world():
-    world = mw.four_rooms(0)
-    assert set(Labels(["door"]).groups(world)) == {0, 1}
-
-
 # ---- one plan among others --------------------------------------------------------------------
 
 
-@given(seeds)
-def test_divergences_of_one_from_many_are_scipys(seed):
-    x = random_rows(seed, 4)
-    found = divergences(x[0], list(x[1:]))
-    for j in range(1, 4):
-        assert found[j - 1] == pytest.approx(jensenshannon(x[0], x[j]) ** 2 if (x[0] != x[j]).any() else 0.0, abs=1e-14)
-    np.testing.assert_allclose(found, pairwise_distances(x)[0, 1:], atol=1e-14)
-
-
-def test_divergences_of_equal_and_of_disjoint_rows():
-    p, q = np.array([0.3, 0.7, 0.0]), np.array([0.0, 0.0, 1.0])
-    np.testing.assert_allclose(divergences(p, [p, q, p]), [0.0, LN2, 0.0], atol=1e-16)
-    assert divergences(p, []).shape == (0,)
-
-
 def share_of_divergence(p: float, q: float) -> float:
-    """What one entry adds to the divergence of two rows that have p and q there."""
+    """What one place adds to the divergence of two rows that have p and q there."""
     return jsd(np.array([p]), np.array([q]))
-
-
-@given(seeds)
-def test_a_secant_is_the_gain_of_the_whole_per_unit(seed):
-    rng = np.random.default_rng(seed)
-    mass = rng.exponential(size=6)
-    others = random_rows(seed, 3) * rng.choice([1e-9, 1e-3, 1.0, 1e3], size=6)
-    for b in range(6):
-        gains = [share_of_divergence(mass[b], q) - share_of_divergence(0.0, q) for q in others[:, b]]
-        scale = max(others[:, b].max() / mass[b], 1.0)  # what the difference of two such numbers can lose
-        assert secant_pull(mass, list(others))[b] == pytest.approx(sum(gains) / mass[b], abs=1e-13 * scale)
 
 
 @behaviours
@@ -332,9 +178,9 @@ def test_the_secant_costs_by_their_definition(behaviour, k, least):
     objective = paper_objective(mdp, tradeoff, behaviour)
     x = random_occupancies(np.random.default_rng(k), mdp, k)
     x[0] = Polytope(mdp).best(mdp.reward).occupancy  # one with zeros
-    group = behaviour.groups(mdp)
+    group = behaviour.on(mdp).groups
     for i in range(k):
-        cost = objective.secant(x, i, least)
+        cost = objective.costs(list(x), i, least)
         for choice in range(mdp.n_choices):
             alike = mdp.choice_state == mdp.choice_state[choice]
             together = alike if isinstance(behaviour, StateActions) else group == group[choice]
@@ -350,7 +196,7 @@ def test_the_secant_costs_by_their_definition(behaviour, k, least):
 def test_the_secant_costs_of_one_plan_are_the_rewards():
     mdp = labelled(0)
     x = random_occupancies(np.random.default_rng(0), mdp, 1)
-    np.testing.assert_array_equal(paper_objective(mdp, 5.0).secant(x, 0, 1e-3), mdp.reward)
+    np.testing.assert_array_equal(paper_objective(mdp, 5.0).costs(list(x), 0, 1e-3), mdp.reward)
 
 
 def test_an_exchange_that_keeps_the_states_shares_gains_what_the_secant_costs_say():
@@ -361,7 +207,7 @@ def test_an_exchange_that_keeps_the_states_shares_gains_what_the_secant_costs_sa
     moved = x.copy()
     for choice in range(3):
         moved[0] = np.eye(3)[choice]
-        promised = objective.secant(x, 0, 1e-6) @ (moved[0] - x[0])
+        promised = objective.costs(list(x), 0, 1e-6) @ (moved[0] - x[0])
         assert objective.value(moved) - objective.value(x) == pytest.approx(promised, abs=1e-12)
 
 
@@ -376,17 +222,17 @@ def test_what_a_plan_contributes_changes_as_the_value_does(behaviour, seed, k):
     for i in range(k):
         moved = x.copy()
         moved[i] = rows[i]
-        change = objective.block_value(x, i, rows[i]) - objective.block_value(x, i, x[i])
+        change = objective.contribution(list(x), i, rows[i]) - objective.contribution(list(x), i, x[i])
         assert objective.value(moved) - objective.value(x) == pytest.approx(change, abs=1e-12)
-        distances = objective.distances_to(list(x), i, rows[i])
+        distances = objective.distances_from(list(x), i, rows[i])
         np.testing.assert_allclose(distances, np.delete(objective.distances(moved)[i], i), atol=1e-14)
-        part = objective.contribution(k, float(rows[i] @ mdp.reward), distances)
-        assert part == objective.block_value(x, i, rows[i])
+        part = objective.part_of_one(k, float(rows[i] @ mdp.reward), distances)
+        assert part == objective.contribution(list(x), i, rows[i])
 
 
 def test_the_parts_of_all_plans_count_each_distance_twice():
     mdp = labelled(1)
     x = random_occupancies(np.random.default_rng(5), mdp, 3)
     objective = paper_objective(mdp, 5.0)
-    parts = sum(objective.block_value(x, i, x[i]) for i in range(3))
+    parts = sum(objective.contribution(list(x), i, x[i]) for i in range(3))
     assert parts == pytest.approx(2 * objective.value(x) - (x @ mdp.reward).mean())

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import manyways as mw
 from fuzzing import read_or_refusal
-from manyways.plans.policy import FORMATS, Policy, load_policy
+from manyways.plans import Policy, load_policy
+from manyways.plans.policy_files import FORMATS
 from problems import random_mdp
 
 
@@ -145,16 +146,16 @@ def test_a_simulation_that_makes_no_sense():
     plans = mw.plan("four-rooms:0", 1)
     with pytest.raises(mw.SettingError, match="plans 1 to 1, found 2"):
         mw.simulate(plans, 2)
-    with pytest.raises(mw.SettingError, match="steps must be an integer from 100 on"):
+    with pytest.raises(mw.SettingError, match="steps must be an integer of at least 100"):
         mw.simulate(plans, 1, steps=3)
 
 
 @pytest.mark.parametrize(
     ("ending", "text", "message"),
     [
-        (".csv", "state,action,probability\nr0c0,right,0\nr0c0,right,1\n", "is told twice"),
-        (".scheduler", "model state: choice(s)\n0: 0\n0: 1\n", "line 3: state 0 is told twice"),
-        (".scheduler", "model state: choice(s)\n0_0: 0\n", "expected a whole number, found '0_0'"),
+        (".csv", "state,action,probability\nr0c0,right,0\nr0c0,right,1\n", "is given twice"),
+        (".scheduler", "model state: choice(s)\n0: 0\n0: 1\n", "line 3: state 0 is given twice"),
+        (".scheduler", "model state: choice(s)\n0_0: 0\n", "expected an integer, found '0_0'"),
     ],
 )
 def test_a_policy_that_says_things_twice_or_strangely(ending, text, message, tmp_path):

@@ -12,7 +12,7 @@ from scipy.optimize import linprog, minimize
 import manyways as mw
 from manyways import MDP, Average, Discounted, EmptyDomain, Polytope, SettingError
 from manyways.model.occupancy import deterministic
-from manyways.polytope import Vertex
+from manyways.polytope import Answer
 from problems import KINDS, KNOWN, random_accessible_mdp, random_mdp, vertices
 from shared import WORLDS
 
@@ -152,11 +152,11 @@ def test_the_helper_that_judges_an_answer_can_fail():
     good = polytope.best(c)
     assert_best(polytope, c, good, -1.25)
     wrong = [
-        Vertex(good.occupancy, good.value, good.value - 1e-3, good.choices),
-        Vertex(good.occupancy, good.value, good.value + 1e-3, good.choices),
-        Vertex(good.occupancy, good.value + 1e-3, good.value + 1e-3, good.choices),
-        Vertex(problem.long_run, float(c @ problem.long_run), good.bound, good.choices),
-        Vertex(good.occupancy[[1, 0, 3, 2]], good.value, good.bound, good.choices),
+        Answer(good.occupancy, good.choices, value=good.value, bound=good.value - 1e-3),
+        Answer(good.occupancy, good.choices, value=good.value, bound=good.value + 1e-3),
+        Answer(good.occupancy, good.choices, value=good.value + 1e-3, bound=good.value + 1e-3),
+        Answer(problem.long_run, good.choices, value=float(c @ problem.long_run), bound=good.bound),
+        Answer(good.occupancy[[1, 0, 3, 2]], good.choices, value=good.value, bound=good.bound),
     ]
     for vertex in wrong:
         with pytest.raises(AssertionError):

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from test_polytope import best_by_linear_program, slow_climb
+from test_feasible_set import best_by_linear_program, slow_climb
 
 import manyways as mw
 from manyways import MDP, Average, Discounted, Polytope
 from manyways.model.occupancy import deterministic
-from manyways.polytope import PolicyIteration, RenumberedSweeps, Sweeps, Vertex
+from manyways.polytope import Answer, PolicyIteration, RenumberedSweeps, Sweeps, Vertex
 from problems import KINDS, KNOWN, random_accessible_mdp, random_mdp
 from shared import WORLDS
 
@@ -255,11 +255,11 @@ def test_a_warm_start_is_not_changed_by_its_use():
     mdp = mw.nine_rooms(7)
     polytope = Polytope(mdp, oracle=Sweeps)
     warm = polytope.best(mdp.reward)
-    before = warm.occupancy.copy(), warm.choices.copy(), warm.state.h.copy(), warm.state.g
+    before = warm.occupancy.copy(), warm.choices.copy(), warm.memory.h.copy(), warm.memory.g
     c = mdp.reward + np.random.default_rng(1).normal(size=mdp.n_choices)
     first, again = polytope.best(c, warm), polytope.best(c, warm)
     np.testing.assert_array_equal(first.occupancy, again.occupancy)
-    for kept, now in zip(before, (warm.occupancy, warm.choices, warm.state.h, warm.state.g), strict=True):
+    for kept, now in zip(before, (warm.occupancy, warm.choices, warm.memory.h, warm.memory.g), strict=True):
         np.testing.assert_array_equal(kept, now)
 
 
@@ -273,11 +273,11 @@ def test_a_worse_or_unproved_or_unrealised_answer_is_noticed():
     assert_as_good(polytope, c, good, -1.25)
     staying = np.array([0, 2])
     wrong = [
-        Vertex(problem.long_run, float(c @ problem.long_run), good.bound, good.choices),
-        Vertex(good.occupancy, good.value, good.value + 1e-7, good.choices),
-        Vertex(good.occupancy, good.value, good.value - 1e-7, good.choices),
-        Vertex(good.occupancy, good.value, good.bound, staying),
-        Vertex(good.occupancy + 1e-8, good.value, good.bound, good.choices),
+        Answer(problem.long_run, good.choices, value=float(c @ problem.long_run), bound=good.bound),
+        Answer(good.occupancy, good.choices, value=good.value, bound=good.value + 1e-7),
+        Answer(good.occupancy, good.choices, value=good.value, bound=good.value - 1e-7),
+        Answer(good.occupancy, staying, value=good.value, bound=good.bound),
+        Answer(good.occupancy + 1e-8, good.choices, value=good.value, bound=good.bound),
     ]
     for vertex in wrong:
         with pytest.raises(AssertionError):

@@ -1,4 +1,4 @@
-"""Grid and room worlds: what they look like, and how one moves in them."""
+"""Grid and room worlds: their maps and their dynamics."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_rooms_are_19_by_19_and_every_cell_is_a_state(name):
     assert {mdp.n_states for mdp in worlds(name)} == {361}
 
 
-def test_walls_stand_around_every_room_and_are_open_only_at_doors(name):
+def test_walls_surround_every_room_and_are_open_only_at_doors(name):
     lines, picture = KINDS[name].lines, pictures(name)
     closed = picture["wall"] | picture["door"]
     assert lines[-1] == 18
@@ -111,7 +111,7 @@ def test_every_room_has_one_obstacle(name):
             assert (walls[:, rows, columns].sum(axis=(1, 2)) == 1).all()
 
 
-def test_no_obstacle_stands_on_an_end_or_before_a_door(name):
+def test_no_obstacle_is_on_an_end_or_next_to_a_door(name):
     kind, picture = KINDS[name], pictures(name)
     obstacles = picture["wall"].copy()
     obstacles[:, kind.lines, :] = False
@@ -154,7 +154,7 @@ def test_rooms_have_the_rewards_of_the_paper(name):
     assert (mdp.reward == by_state[mdp.choice_state]).all()
 
 
-def test_rooms_move_as_intended_95_times_in_100_unless_told_otherwise(name):
+def test_rooms_move_as_intended_95_times_in_100_by_default(name):
     make = KINDS[name].make
     assert make(3).digest == make(3, correct_transition=0.95).digest
     assert make(3).transitions.max() == 1.0
@@ -195,8 +195,8 @@ def test_rooms_of_any_size_are_solvable(size, rooms):
         (19, 1, "rooms >= 2"),
         (19, 0, "rooms must be an integer of at least 1, found 0"),
         (19, -2, "rooms must be an integer of at least 1, found -2"),
-        (19.5, 2, "whole number"),
-        (19, 2.0, "whole number"),
+        (19.5, 2, "must be an integer"),
+        (19, 2.0, "must be an integer"),
     ],
 )
 def test_rooms_that_do_not_fit_are_refused(size, rooms, message):
@@ -205,7 +205,7 @@ def test_rooms_that_do_not_fit_are_refused(size, rooms, message):
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "7", None])
-def test_seed_of_a_world_is_a_whole_number(name, seed):
+def test_seed_of_a_world_is_an_integer(name, seed):
     with pytest.raises(mw.SettingError, match="seed"):
         KINDS[name].make(seed)
 
@@ -228,7 +228,7 @@ def ends(mdp: mw.MDP) -> tuple[Cell, Cell]:
 def expected_choices(
     shape: tuple[int, int], start: Cell, goal: Cell, correct: float
 ) -> dict[Cell, dict[str, dict[Cell, float]]]:
-    """Cell -> action -> next cell -> probability, written out anew from the paper's description."""
+    """Cell -> action -> next cell -> probability, written independently from the paper's description."""
 
     def inside(cell: Cell) -> bool:
         return 0 <= cell[0] < shape[0] and 0 <= cell[1] < shape[1]
@@ -293,7 +293,7 @@ def test_no_move_leads_off_the_grid():
     assert set(choices[1, 1]) == {"down", "left", "up", "right", "stop"}
 
 
-def test_stop_stays_for_sure_and_goal_leads_to_the_start():
+def test_stop_always_stays_and_goal_leads_to_the_start():
     choices = actual_choices(mw.grid_world(WALLS, START, GOAL, correct_transition=0.5))
     assert choices.pop(GOAL) == {"stop": {START: 1.0}}
     assert all(rows["stop"] == {cell: 1.0} for cell, rows in choices.items())
@@ -303,7 +303,7 @@ def test_walls_can_be_entered():
     assert actual_choices(mw.grid_world(WALLS, START, GOAL, correct_transition=1.0))[0, 1]["right"] == {(0, 2): 1.0}
 
 
-def test_reward_depends_on_the_cell_one_is_in():
+def test_reward_depends_on_the_current_cell():
     mdp = mw.grid_world(WALLS, START, GOAL, wall_reward=-7.0, goal_reward=11.0, step_reward=-0.5)
     for choice in range(mdp.n_choices):
         cell = mdp.layout.position(int(mdp.choice_state[choice]))
@@ -326,7 +326,7 @@ def test_grid_world_keeps_what_it_is_given():
     assert mdp.state_name(7) == "r1c3"
 
 
-def test_grid_world_does_not_look_at_its_walls_again():
+def test_grid_world_copies_its_walls():
     walls = WALLS.copy()
     mdp = mw.grid_world(walls, START, GOAL)
     walls[:] = True
@@ -345,11 +345,11 @@ GOOD: dict[str, Any] = {"walls": WALLS, "start": START, "goal": GOAL}
         ({"start": (3, 0)}, r"the start \(row 3, column 0\) lies outside the 3 x 4 grid"),
         ({"goal": (0, 4)}, r"the goal \(row 0, column 4\) lies outside the 3 x 4 grid"),
         ({"start": (-1, 0)}, r"the start \(row -1, column 0\) lies outside"),
-        ({"start": (1, 1)}, r"the start \(row 1, column 1\) stands in a wall"),
-        ({"goal": (0, 2)}, r"the goal \(row 0, column 2\) stands in a wall"),
+        ({"start": (1, 1)}, r"the start \(row 1, column 1\) is in a wall"),
+        ({"goal": (0, 2)}, r"the goal \(row 0, column 2\) is in a wall"),
         ({"goal": START}, r"start and goal are the same cell \(row 0, column 0\)"),
         ({"walls": np.eye(4, dtype=bool)[::-1], "goal": (3, 3)}, r"the goal \(row 3, column 3\) is walled in"),
-        ({"labels": {"odd": np.zeros((2, 2), bool)}}, r"label 'odd' must mark 12 states, found .* \(4,\)"),
+        ({"labels": {"odd": np.zeros((2, 2), bool)}}, r"label 'odd' must have 12 cells, found .* \(4,\)"),
     ],
 )
 def test_impossible_grids_are_refused(change, message):

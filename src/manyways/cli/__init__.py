@@ -1,5 +1,8 @@
-"""The command line. Exit codes: 0 done, 2 bad input or use, 3 ran but did not converge (or, for
-`verify`, a check failed; for studies, a trial failed)."""
+"""The command line.
+
+Exit codes: 0 success, 2 bad input or usage, 3 the command ran, but the search did not converge, a check of the
+verification failed or a trial of a study failed, 130 interrupted.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,13 @@ def main() -> None:
     from manyways.errors import ManywaysError
 
     if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `manyways show plans.mw | head` ends quietly, as others do
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # so that `manyways show plans.mw | head` ends quietly
     try:
         app()
     except ManywaysError as error:
-        print(f"manyways: {error}", file=sys.stderr)
+        print(f"manyways: {error.on_command_line}", file=sys.stderr)
         sys.exit(BAD_INPUT)
     except SystemExit as end:
-        if end.code == INTERRUPTED:  # the library behind `app` has swallowed the interrupt itself
+        if end.code == INTERRUPTED:  # Typer has turned the KeyboardInterrupt into this exit code
             print("manyways: interrupted", file=sys.stderr)
         raise

@@ -1,4 +1,4 @@
-"""What all commands share: the program, exit codes, and how answers are printed."""
+"""What all commands share: the Typer application, exit codes, common options, and printing."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import typer
 if TYPE_CHECKING:
     from manyways.methods import Progress
 
-BAD_INPUT, NOT_CONVERGED, INTERRUPTED = 2, 3, 130
+BAD_INPUT, FAILED, INTERRUPTED = 2, 3, 130
 
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help: half the time, and no brackets taken for markup
+    rich_markup_mode=None,  # plain help: twice as fast, and brackets are not markup
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Many good ways through a Markov decision process: k plans, all near-optimal, really different.",
+    help="Plan many good ways through a Markov decision process: k near-optimal plans that differ from one another.",
     epilog="Try: manyways serve nine-rooms:7 --k 6 --tradeoff 8 --open",
 )
 
@@ -35,17 +35,19 @@ Source = Annotated[
     ),
 ]
 Const = Annotated[str | None, typer.Option("--const", help="Constants of a PRISM or JANI model: N=3,p=0.5.")]
-Reward = Annotated[str | None, typer.Option("--reward", help="Which reward structure of the model counts.")]
-Start = Annotated[
-    str | None, typer.Option("--start", help="Where to begin on a map: x,y in cells, or metres for nav2.")
+Reward = Annotated[str | None, typer.Option("--reward", help="Name of the reward structure to use.")]
+Start = Annotated[str | None, typer.Option("--start", help="Start on a map: x,y in cells, or in metres for nav2 maps.")]
+Goal = Annotated[str | None, typer.Option("--goal", help="Goal on a map, in the same units.")]
+Restart = Annotated[str | None, typer.Option("--restart", help="Label of the states at which episodes restart.")]
+Tradeoff = Annotated[
+    float | None, typer.Option(help="Reward that a nat of diversity is worth; by default the optimal reward.")
 ]
-Goal = Annotated[str | None, typer.Option("--goal", help="Where to go on a map, likewise.")]
-Restart = Annotated[str | None, typer.Option("--restart", help="Label of the states at which episodes begin again.")]
-Json = Annotated[bool, typer.Option("--json", help="Answer with one JSON object on standard output.")]
+Discount = Annotated[float | None, typer.Option(help="Discount factor; by default the long-run average reward counts.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 
 
 def with_settings(source: str, **settings: str | None) -> str:
-    """The source with the options that were given as its settings."""
+    """The source, with the given options appended as settings."""
     given = {name: value for name, value in settings.items() if value is not None}
     if not given:
         return source
@@ -55,7 +57,7 @@ def with_settings(source: str, **settings: str | None) -> str:
 def console() -> Any:
     from rich.console import Console
 
-    return Console(highlight=False, markup=False)  # names of models and files are shown as they are
+    return Console(highlight=False, markup=False)  # names of models and files are no markup
 
 
 def print_json(answer: dict[str, Any]) -> None:
@@ -64,7 +66,7 @@ def print_json(answer: dict[str, Any]) -> None:
 
 @contextmanager
 def progress_bar(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """A bar on standard error if that is a terminal, nothing otherwise."""
+    """A progress bar on standard error if that is a terminal; yields the callback for `plan`, or None."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -77,7 +79,7 @@ def progress_bar(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
         task = bar.add_task("reading", total=None, state="")
 
         def show(now: Progress) -> None:
-            known = now.objective == now.objective  # NaN before there are plans: then nobody knows how long it takes
+            known = now.objective == now.objective  # NaN until there are plans; until then the total is unknown
             state = f"{now.done / now.total:4.0%}  objective {now.objective:.4f}" if known else ""
             bar.update(task, description=now.doing, completed=now.done, total=now.total if known else None, state=state)
 

@@ -1,4 +1,4 @@
-"""The commands that bring models in and plans out: convert, export, simulate."""
+"""The commands that convert models, export policies and simulate them: convert, export, simulate."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import typer
 from manyways.cli.common import Const, Json, Reward, Source, app, console, print_json, with_settings
 from manyways.cli.plans import PlanFile
 
-PlanNumber = Annotated[int, typer.Option("--plan", help="Which plan, counted from 1.")]
+PlanNumber = Annotated[int, typer.Option("--plan", help="Number of the plan, counted from 1.")]
 
 
 @app.command(epilog="Examples: manyways convert nine-rooms:7 rooms.npz  |  manyways convert rooms.npz rooms.drn")
 def convert(
     source: Source,
-    out: Annotated[Path, typer.Argument(help="A model file: .npz, .drn, or .tra for PRISM's explicit files.")],
+    out: Annotated[
+        Path, typer.Argument(help="The model file to write: .npz, .drn, or .tra for PRISM's explicit format.")
+    ],
     const: Const = None,
     reward: Reward = None,
 ) -> None:
@@ -33,10 +35,12 @@ def convert(
 @app.command(epilog="Example: manyways export plans.mw policy.json --plan 3")
 def export(
     plans_file: PlanFile,
-    out: Annotated[Path, typer.Argument(help="A policy file: .json, .csv, .npz, or .scheduler as Storm prints them.")],
+    out: Annotated[
+        Path, typer.Argument(help="The policy file to write: .json, .csv, .npz, or .scheduler as Storm prints it.")
+    ],
     plan: PlanNumber = 1,
 ) -> None:
-    """Write one plan as a policy that other programs can run."""
+    """Write one plan as a policy file for other programs."""
     from manyways.errors import SettingError
     from manyways.plans import load
     from manyways.plans.policy_files import check_policy_path
@@ -52,11 +56,11 @@ def export(
 def simulate(
     plans_file: PlanFile,
     plan: PlanNumber = 1,
-    steps: Annotated[int, typer.Option(help="How many steps in all.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="Of every random draw.")] = 0,
+    steps: Annotated[int, typer.Option(help="Total number of steps.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Seed of all random draws.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Run a plan in its model, and in its Gymnasium environment."""
+    """Run a plan in its model and Gymnasium environment."""
     from rich.table import Table
 
     from manyways.plans import load

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from manyways.cli.common import app, progress_bar
+from manyways.cli.common import Discount, Tradeoff, app
+from manyways.cli.plans import read_and_plan
 
 
 @app.command(
@@ -20,41 +21,38 @@ def serve(
         str,
         typer.Argument(
             metavar="PLANS_OR_SOURCE",
-            help="A file that 'manyways plan --out' wrote, or a source as 'manyways plan' takes, which is planned first.",
+            help="A file that 'manyways plan --out' wrote, or a source as for 'manyways plan', which is planned first.",
         ),
     ],
-    k: Annotated[int | None, typer.Option(help="How many plans, if a source is planned; 4 by default.")] = None,
-    tradeoff: Annotated[
-        float | None, typer.Option(help="Worth of diversity in reward; by default the optimal reward.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of every random draw; 0 by default.")] = None,
-    discount: Annotated[
-        float | None, typer.Option(help="Discount the future by this factor; by default the long-run average counts.")
-    ] = None,
+    k: Annotated[int | None, typer.Option(help="Number of plans for a source; by default 4.")] = None,
+    tradeoff: Tradeoff = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of all random draws; by default 0.")] = None,
+    discount: Discount = None,
     out: Annotated[
-        Path | None, typer.Option(help="Keep the plans of a source in this file; by default one named after it.")
+        Path | None,
+        typer.Option(help="Save the plans for a source to this file; by default it is named after the source."),
     ] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on; by default only this machine can reach it.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes any free one.")] = 8321,
-    open_browser: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
-    """Serve the page: look, plan again, keep, note, choose."""
+    """Serve the page: look at plans, plan again, keep, note, choose."""
     from manyways.errors import SettingError
 
     path, is_source = Path(plans_or_source), Path(plans_or_source).suffix != ".mw"
-    settings = {"--k": k, "--tradeoff": tradeoff, "--seed": seed, "--discount": discount}
-    given = [name for name, value in (settings | {"--out": out}).items() if value is not None]
+    options = {"--k": k, "--tradeoff": tradeoff, "--seed": seed, "--discount": discount}
+    given = [name for name, value in (options | {"--out": out}).items() if value is not None]
     if given and not is_source:
         raise SettingError(
-            f"{', '.join(given)} is for planning a source, and {path} holds plans already: leave it out and plan "
+            f"{', '.join(given)} can only be used with a source, and {path} already holds plans: leave it out and plan "
             "again on the page"
         )
 
     from manyways.web import server
 
-    with server.listen(host, port) as listener:  # first: to plan may take long, and a port may be taken
+    with server.listen(host, port) as listener:  # first, since planning may take long and the port may be in use
         if is_source:
             path = out or Path(file_name(plans_or_source))
             if not _is_planned(plans_or_source, path, [name for name in given if name != "--out"]):
@@ -70,7 +68,7 @@ def file_name(source: str) -> str:
 
 
 def _is_planned(source: str, path: Path, given: list[str]) -> bool:
-    """Whether the file holds plans for the source already; if so, says which of the options do not count."""
+    """Whether the file already holds plans for the source; if so, prints which of the given options are ignored."""
     from manyways.errors import OutputError
     from manyways.formats import read
     from manyways.plans import load
@@ -81,10 +79,10 @@ def _is_planned(source: str, path: Path, given: list[str]) -> bool:
     if plans.mdp.digest != read(source, absorbing=plans.criterion.discount < 1).digest:
         raise OutputError(f"{path} holds plans for another model; choose another file with --out")
     shown = _printable(path)
-    print(f"manyways: {shown} holds plans for this model already and is served as it is")
+    print(f"manyways: {shown} already holds plans for this model and is served unchanged")
     if given:
         print(
-            f"manyways: {', '.join(given)} {'was' if len(given) == 1 else 'were'} ignored; to plan anew, remove "
+            f"manyways: {', '.join(given)} {'was' if len(given) == 1 else 'were'} ignored; to use them, remove "
             f"{shown}, choose another file with --out, or plan again on the page"
         )
     return True
@@ -92,18 +90,13 @@ def _is_planned(source: str, path: Path, given: list[str]) -> bool:
 
 def _plan_first(source: str, path: Path, k: int, tradeoff: float | None, seed: int, discount: float | None) -> None:
     from manyways.files import check_writable
-    from manyways.formats import read
-    from manyways.planning import plan
-    from manyways.polytope import Average, Discounted
 
     check_writable(path)
-    mdp = read(source, absorbing=discount is not None)
-    criterion = Average() if discount is None else Discounted(discount)
-    with progress_bar(quiet=False) as progress:
-        plans = plan(mdp, k, tradeoff, seed=seed, criterion=criterion, progress=progress)
-    print(f"manyways: {plans.k} plans written to {_printable(plans.save(path))} ({plans.status})")
+    plans = read_and_plan(source, k, tradeoff, discount, seed=seed)
+    verified = "NOT verified" if plans.certificate is not None and plans.certificate.failed else "verified"
+    print(f"manyways: {plans.k} plans written to {_printable(plans.save(path))} ({plans.status}, {verified})")
 
 
 def _printable(path: Path) -> str:
-    """A path as text that any terminal takes: any bytes can be a file's name."""
+    """A path as text that any terminal can show: a file name can be any bytes."""
     return os.fsencode(path).decode(errors="replace")

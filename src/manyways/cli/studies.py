@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from manyways.cli.common import INTERRUPTED, NOT_CONVERGED, Json, Source, app, print_json
+from manyways.cli.common import FAILED, INTERRUPTED, Json, Source, app, print_json
 
 if TYPE_CHECKING:
     from manyways.studies.claims import Verdict
 
-Workers = Annotated[int | None, typer.Option(help="Processes; by default one per core. Rows do not depend on it.")]
+Workers = Annotated[
+    int | None, typer.Option(help="Number of processes; by default one per core. The rows do not depend on it.")
+]
 Cluster = Annotated[str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://host:8786.")]
 
 
@@ -24,30 +26,30 @@ def paper(
     study: Annotated[
         str,
         typer.Argument(
-            help="Of: worlds, methods, tradeoff, tradeoff-maps, set-size, set-size-maps, transition, theory, all."
+            help="One of: worlds, methods, tradeoff, tradeoff-maps, set-size, set-size-maps, transition, theory, all."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Folder for rows, figures and paper.html; taken up where it was.")] = Path(
-        "paper"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for rows, figures and paper.html; an interrupted study is resumed.")
+    ] = Path("paper"),
     trials: Annotated[int | None, typer.Option(help="Worlds per point; by default as many as in the paper.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the first world.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the first world.")] = 0,
     method: Annotated[
         list[str] | None, typer.Option(help="Methods to compare; by default frank-wolfe and vertex-ascent.")
     ] = None,
     values: Annotated[
-        str | None, typer.Option(help="Values along the study's axis: 0:16:2 or 0,2,8. By default its own.")
+        str | None,
+        typer.Option(help="Values of the study's parameter: 0:16:2 or 0,2,8. By default those of the paper."),
     ] = None,
     slow: Annotated[bool, typer.Option(help="Include the paper's inexact projection: minutes per trial.")] = False,
     workers: Workers = None,
     cluster: Cluster = None,
     as_json: Json = False,
 ) -> None:
-    """Run the paper's experiments again, and check its claims."""
-    from manyways.studies.experiments import STUDIES
+    """Repeat the paper's experiments and check its claims."""
     from manyways.studies.experiments import paper as run_studies
 
-    with _resumable(out), _study_bar(quiet=as_json) as tell:
+    with _resumable(out), _study_bar(quiet=as_json) as show:
         found = run_studies(
             study,
             out=out,
@@ -58,9 +60,9 @@ def paper(
             slow=slow,
             workers=workers,
             cluster=cluster,
-            progress=tell,
+            progress=show,
         )
-    verdicts = [(name, verdict) for name, results in found.items() for verdict in STUDIES[name].claims(results)]
+    verdicts = [(name, verdict) for name, results in found.items() for verdict in results.verdicts]
     failed = {name: len(results.failed) for name, results in found.items() if results.failed}
     if as_json:
         claims = [{"study": name, **vars(verdict)} for name, verdict in verdicts]
@@ -70,36 +72,40 @@ def paper(
         _print_claims(verdicts)
         print(f"Look at {out / 'paper.html'}.")
     if failed:
-        print(f"manyways: {sum(failed.values())} trials failed; their rows say why", file=sys.stderr)
-        raise typer.Exit(NOT_CONVERGED)
+        print(f"manyways: {sum(failed.values())} trials failed; their rows give the reason", file=sys.stderr)
+        raise typer.Exit(FAILED)
 
 
 @app.command(epilog="Example: manyways sweep nine-rooms:7 --tradeoff 0:16:1 --k 2:8 --seeds 10 --out sweep")
 def sweep(
     source: Source,
-    tradeoff: Annotated[str, typer.Option(help="Tradeoffs to try: 0:16:1 or 0,2,8.")],
-    k: Annotated[str, typer.Option(help="Set sizes to try: 2:8 or 2,4.")] = "4",
-    seeds: Annotated[int, typer.Option(help="Seeds at each, from 0 on.")] = 5,
-    method: Annotated[str, typer.Option(help="How to search.")] = "vertex-ascent",
-    out: Annotated[Path, typer.Option(help="Folder for rows and the curve; taken up where it was.")] = Path("sweep"),
+    tradeoff: Annotated[str, typer.Option(help="Tradeoffs: 0:16:1 or 0,2,8.")],
+    k: Annotated[str, typer.Option(help="Set sizes: 2:8 or 2,4.")] = "4",
+    seeds: Annotated[int, typer.Option(help="Number of seeds for each setting; the seeds start at 0.")] = 5,
+    method: Annotated[
+        str, typer.Option(help="Search method: vertex-ascent, frank-wolfe or projected-gradient.")
+    ] = "vertex-ascent",
+    out: Annotated[Path, typer.Option(help="Folder for rows and the curve; an interrupted sweep is resumed.")] = Path(
+        "sweep"
+    ),
     workers: Workers = None,
     cluster: Cluster = None,
     as_json: Json = False,
 ) -> None:
-    """Plan over a grid of settings: what does diversity cost?"""
+    """Plan for a grid of settings to see what diversity costs."""
     from manyways.studies.sweeps import sweep as run_sweep
 
-    with _resumable(out), _study_bar(quiet=as_json) as tell:
+    with _resumable(out), _study_bar(quiet=as_json) as show:
         found = run_sweep(
             source,
             tradeoff=_numbers(tradeoff),
-            k=[_whole(value) for value in _numbers(k)],
+            k=[_integer(value) for value in _numbers(k)],
             seeds=seeds,
             method=method,
             out=out,
             workers=workers,
             cluster=cluster,
-            progress=None if tell is None else lambda done, total: tell("sweep", done, total),
+            progress=None if show is None else lambda done, total: show("sweep", done, total),
         )
     if as_json:
         knees = [vars(knee) for knee in found.knees()]
@@ -111,32 +117,36 @@ def sweep(
             )
         print(f"{len(found.rows)} rows; look at {out / 'sweep.png'}.")
     if found.failed:
-        print(f"manyways: {len(found.failed)} trials failed, first: {found.failed[0]['error']}", file=sys.stderr)
-        raise typer.Exit(NOT_CONVERGED)
+        print(
+            f"manyways: {len(found.failed)} trials failed, the first with: {found.failed[0]['error']}", file=sys.stderr
+        )
+        raise typer.Exit(FAILED)
 
 
 @app.command(epilog="Examples: manyways bench paper growth  |  manyways bench --sizes 19,50,100 --out benchmarks")
 def bench(
     parts: Annotated[
         list[str] | None,
-        typer.Argument(help="Of: paper, others, growth, plans, start, memory, reading, studies; by default all."),
+        typer.Argument(help="Any of: paper, others, growth, plans, start, memory, reading, studies; by default all."),
     ] = None,
-    sizes: Annotated[str, typer.Option(help="Sides of the square worlds for growth and memory.")] = "19,50,100,300",
+    sizes: Annotated[
+        str, typer.Option(help="Side lengths of the square worlds for growth and memory.")
+    ] = "19,50,100,300",
     out: Annotated[
         Path | None, typer.Option(help="Write RESULTS.md, results.json and growth.png into this folder.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure speed and memory, as ratios within this run."""
+    """Measure speed and memory as ratios within one run."""
     from manyways import bench as benchmarks
     from manyways.errors import SettingError
 
     chosen = list(parts or benchmarks.PARTS)
     for name in chosen:
         if name not in benchmarks.PARTS:
-            raise SettingError(f"there is no benchmark {name!r}; choose from {', '.join(benchmarks.PARTS)}")
+            raise SettingError(f"there is no benchmark {name!r}; choose one of {', '.join(benchmarks.PARTS)}")
     if not all(size.isdigit() and int(size) >= 9 for size in sizes.split(",")):
-        raise SettingError(f"sizes must be whole numbers from 9 on, separated by commas, found {sizes!r}")
+        raise SettingError(f"--sizes must be integers of at least 9, separated by commas, found {sizes!r}")
     results = benchmarks.run(
         chosen, [int(size) for size in sizes.split(",")], out, print if not as_json else lambda _: None
     )
@@ -146,7 +156,7 @@ def bench(
 
 @contextmanager
 def _study_bar(*, quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """Rows done of a study, with rate and time left; nothing if standard error is no terminal."""
+    """A progress bar with rate and time left on standard error if that is a terminal; yields its callback, or None."""
     if quiet or not sys.stderr.isatty():
         yield None
         return
@@ -164,13 +174,13 @@ def _study_bar(*, quiet: bool) -> Iterator[Callable[[str, int, int], None] | Non
     with Bar(*columns, console=Console(stderr=True)) as bar:
         tasks: dict[str, Any] = {}
 
-        def tell(study: str, done: int, total: int) -> None:
+        def show(study: str, done: int, total: int) -> None:
             if study not in tasks:
                 tasks[study] = bar.add_task(study, total=total, completed=done, rate="")
             speed = bar.tasks[tasks[study]].speed
             bar.update(tasks[study], completed=done, total=total, rate=f"{speed:.1f}/s" if speed else "")
 
-        yield tell
+        yield show
 
 
 def _print_claims(found: list[tuple[str, Verdict]]) -> None:
@@ -182,16 +192,16 @@ def _print_claims(found: list[tuple[str, Verdict]]) -> None:
 
 @contextmanager
 def _resumable(out: Path) -> Iterator[None]:
-    """Ctrl-C ends a study; what is done stays done."""
+    """On Ctrl-C, say how to resume; the rows so far are in the folder."""
     try:
         yield
     except KeyboardInterrupt:
-        print(f"manyways: the rows so far are in {out}; run the same command again to go on", file=sys.stderr)
+        print(f"manyways: the rows so far are in {out}; run the same command again to continue", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
 
 
 def _numbers(text: str) -> list[float]:
-    """'0:16:2' (ends included, step 1 if left out) or '0,2,8'."""
+    """The numbers in '0:16:2' (from, to, step; both ends included, step 1 by default) or '0,2,8'."""
     from manyways.errors import SettingError
 
     try:
@@ -207,9 +217,9 @@ def _numbers(text: str) -> list[float]:
         raise SettingError(f"expected numbers such as 0:16:2 (from, to, step) or 0,2,8, found {text!r}") from None
 
 
-def _whole(value: float) -> int:
+def _integer(value: float) -> int:
     from manyways.errors import SettingError
 
     if value != int(value):
-        raise SettingError(f"k must be whole numbers, found {value:g}")
+        raise SettingError(f"--k must be integers, found {value:g}")
     return int(value)

@@ -1,6 +1,7 @@
-"""What each plan of a set is like, and what sets it apart from the others: in numbers and in sentences."""
+"""Descriptions: what each plan of a set does and how it differs from the others, in numbers and in sentences."""
 
-from manyways.describe.measures import Measure, measures
-from manyways.describe.portraits import Portrait, portraits
+from manyways.describe.measure import Measure, measures
+from manyways.describe.portrait import Portrait, portraits
+from manyways.describe.survey import Survey, survey_of
 
-__all__ = ["Measure", "Portrait", "measures", "portraits"]
+__all__ = ["Measure", "Portrait", "Survey", "measures", "portraits", "survey_of"]

@@ -1,7 +1,7 @@
-"""First visits: the chance of one, and the steps until it, from the start distribution of one plan's chain.
+"""First visits in the Markov chain of a plan, from the start distribution: their probability and the steps until then.
 
-Both are the solution of one sparse linear system in which the target keeps whoever enters it. States that cannot get
-there are left out, because they would make it singular: their chance is zero.
+Both come from one sparse linear system in which the target is absorbing. States that cannot reach the target are left
+out, because they would make the system singular; their probability is zero.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from manyways.model.mdp import MDP
 from manyways.types import Bools, Floats, Ints, Sparse
 
 SOLVED_AT_ONCE = 64
-"""For more states than these, new factors cost less than a solution for each."""
+"""With more target states than this, factorising a new system is faster than solving once for each of them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
     """A plan from the start to its first goal: the R states that it can meet on the way, and the chain on them.
 
-    What comes after the goal is no part of it: a plan may go from there to where the goal is out of reach.
+    What happens after the goal is left out, because a plan may go from there to states that never reach the goal.
 
     Attributes:
-        states: (R,) their numbers in the model.
+        states: (R,) the numbers of the states in the model.
         step: (R, R) CSR, the chance of each next state.
         start: (R,) distribution of the first state.
     """
@@ -39,7 +39,7 @@ class Run:
 
 
 def run_of(mdp: MDP, step: Sparse, goal: Bools) -> Run:
-    """(S, S) the chain of a plan -> the same on what it meets up to its first state in (S,) `goal`."""
+    """(S, S) the chain of a plan -> the chain on the states that it can meet up to its first state in (S,) `goal`."""
     before = step.copy()
     before.data[np.repeat(goal, np.diff(step.indptr))] = 0.0
     before.eliminate_zeros()
@@ -52,10 +52,10 @@ def run_of(mdp: MDP, step: Sparse, goal: Bools) -> Run:
 def chance_of_reaching(
     run: Run, target: Bools, before: Bools | None = None, *, surely_ends: bool = False
 ) -> float | None:
-    """The chance that a run meets its goal, (R,) `target`; or some other `target` before its goal, (R,) `before`.
+    """The chance that a run enters (R,) `target`, or enters it before any state in (R,) `before`.
 
-    None where the numbers do not allow to tell (a chance of leaving that is lost in rounding). `surely_ends` says that
-    the goal is known to be met from wherever it gets: then no state has to be left out.
+    `surely_ends` says that every state is known to lead to one of the two, so that no state has to be left out. Returns
+    None if rounding hides the answer, as for a chance of leaving a state that is lost beside 1.
     """
     inside = np.flatnonzero(~(target if before is None else target | before))
     rows = run.step[inside]
@@ -76,12 +76,12 @@ def chance_of_reaching(
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """The way from the start to a goal that is surely reached.
+    """The way from the start to a goal that is reached with probability 1.
 
     Attributes:
-        inside: (I,) positions, among the run's states, of those that are no goal.
+        inside: (I,) positions, among the states of the run, of those that are not goals.
         visits: (I,) expected number of visits to each before the goal.
-        factors: of the system; what remains to be solved goes quickly.
+        factors: LU factors of the linear system, with which further systems are solved quickly.
     """
 
     inside: Ints
@@ -93,9 +93,9 @@ class Round:
         return float(self.visits.sum())
 
     def chances(self, states: Ints) -> Floats:
-        """(D,) for each of (D,) positions among the run's states the chance that a round passes it.
+        """(D,) positions among the states of the run -> (D,) the chance that a round passes each of them.
 
-        Expected visits are the chance of a first one times the visits that follow when one is there.
+        The expected visits to a state are the chance of entering it times the expected visits when starting in it.
         """
         found = np.zeros(len(states))
         place = np.searchsorted(self.inside, states)
@@ -109,9 +109,10 @@ class Round:
         return np.clip(found, 0.0, 1.0)
 
     def chance(self, states: Ints) -> float:
-        """The chance that a round meets any of (D,) positions among the run's states, none of them a goal.
+        """(D,) positions among the states of the run, none of them a goal -> the chance that a round passes any of them.
 
-        Visits to them are the first one's place, times the visits that follow from there.
+        With h the distribution of the first of these states to be entered and V the matrix of expected visits when
+        starting in each of them, the expected visits are h V; this is solved for h.
         """
         place = np.searchsorted(self.inside, states)
         unit = np.zeros((len(self.inside), len(place)))
@@ -120,7 +121,7 @@ class Round:
 
 
 def chance_of_visiting(run: Run, whole: Round | None, goal: Bools, target: Bools) -> float | None:
-    """The chance that the way to the (R,) `goal` meets the (R,) `target`, of which the goal may be a part."""
+    """The chance that the way to (R,) `goal` meets (R,) `target`, which may include goals."""
     if not target.any():
         return 0.0
     if whole is not None and (target[goal].all() or run.start[~target].sum() <= 0):
@@ -133,7 +134,7 @@ def chance_of_visiting(run: Run, whole: Round | None, goal: Bools, target: Bools
 
 
 def round_to(run: Run, goal: Bools) -> Round | None:
-    """The rounds of a run that meets its goal, (R,) `goal`, with certainty; None if it may not, or if that takes for ever."""
+    """The way to (R,) `goal`; None if it may not be reached, or if the expected steps are not finite numbers."""
     inside = np.flatnonzero(~goal)
     if not inside.size:
         return Round(inside, np.empty(0), None)
@@ -149,7 +150,7 @@ def round_to(run: Run, goal: Bools) -> Round | None:
 
 
 def _factors(among: Sparse) -> Any:
-    """LU factors of I - among, None if it is singular in floating point."""
+    """LU factors of I - among; None if it is singular in floating point."""
     system = sparse.eye_array(among.shape[0], format="csr") - among
     try:
         return splu(system.tocsc())

@@ -1,6 +1,7 @@
-"""Places of a drawn model in words: rooms and doors, or parts of the map; and the way that a plan takes through them.
+"""Places on the map of a model, in words: rooms and doors, or parts of the map, and the route of a plan through them.
 
-North is up. Rooms are what the cells labelled `door` separate; without doors the map is divided into thirds each way.
+North is up. Rooms are the areas that cells with the label `door` separate. Without doors, the map is divided into
+thirds in each direction.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ class Rooms:
     """The rooms of a model, numbered from 1.
 
     Attributes:
-        of_state: (S,) the room that each state lies in, 0 for doors and walls.
+        of_state: (S,) the room of each state, 0 for doors and walls.
         names: "north-west room" or "room 4" of each room, by number - 1.
-        compass: whether the names say where the rooms lie.
+        compass: whether the names are compass directions.
     """
 
     of_state: Ints
@@ -51,7 +52,7 @@ class Rooms:
 
 @dataclass(frozen=True)
 class Passage:
-    """From one room into the next: by a door (a state), or None where it is through a wall."""
+    """A step of a route from one room to the next; `door` is a state, or None for a way through a wall."""
 
     door: int | None
     direction: str
@@ -61,14 +62,14 @@ class Passage:
 
 @dataclass(frozen=True)
 class Route:
-    """The rooms of a way, in order, and the passages between them."""
+    """The rooms along a path, in order, and the passages between them."""
 
     rooms: tuple[int, ...]
     passages: tuple[Passage, ...]
 
     @property
     def turns(self) -> str:
-        """ "east, south, south, east"; runs are counted where there are many: "east ×3, south ×2"."""
+        """ "east, south, south, east"; long routes with counts: "east ×3, south ×2"."""
         directions = [step.direction for step in self.passages]
         if len(directions) > LISTED:
             runs = [(name, len(list(run))) for name, run in groupby(directions)]
@@ -79,8 +80,14 @@ class Route:
 
 @dataclass(frozen=True, eq=False)
 class Sectors:
-    """Parts of a map: (S,) the part that each state lies in, -1 if it does not count; their names; (S,) masks of the
-    map's edges by name; and what the shares are shares of."""
+    """Parts of a map.
+
+    Attributes:
+        of_state: (S,) the part of each state, -1 for states that do not count (start and goal).
+        names: the name of each part.
+        edges: (S,) masks of the edges of the map, by name.
+        whole: what shares are shares of: "way" if start or goal are left out, otherwise "time".
+    """
 
     of_state: Ints
     names: tuple[str, ...]
@@ -89,9 +96,9 @@ class Sectors:
 
 
 def likely_path(mdp: MDP, step: Sparse) -> list[int] | None:
-    """The states from the likeliest first one to the goal, always taking the likeliest step of an (S, S) chain.
+    """The states from the most likely start to the goal, always taking the most likely step of an (S, S) chain.
 
-    None if that goes round or stands still and so never meets the goal.
+    None if this path enters a cycle before it meets the goal.
     """
     goal, at = mdp.labels["goal"], int(np.argmax(mdp.start))
     path, seen = [at], {at}
@@ -109,7 +116,7 @@ def likely_path(mdp: MDP, step: Sparse) -> list[int] | None:
 
 
 def rooms_of(mdp: MDP) -> Rooms | None:
-    """The rooms that doors separate; None without a layout, doors, or two rooms."""
+    """The rooms that doors separate; None without a layout, without doors, or with fewer than two rooms."""
     door = mdp.labels.get("door")
     if mdp.layout is None or door is None or not door.any():
         return None
@@ -134,7 +141,7 @@ def rooms_of(mdp: MDP) -> Rooms | None:
 
 
 def route_of(mdp: MDP, rooms: Rooms, path: list[int]) -> Route:
-    """The rooms along a path of states. Stepping into a door and back is no passage."""
+    """The rooms along a path of states. A step into a door and back into the same room is not a passage."""
     visited, passages = [], []
     door = before = None
     for state in path:
@@ -156,14 +163,14 @@ def _components(free: Bools) -> Ints:
 
 
 def _arrangement(number: Ints, kept: list[int]) -> dict[int, tuple[int, int]]:
-    """(row, column) of each room if they stand in rows and columns, one room at each place; else empty."""
+    """(row, column) of each room if the rooms form a full grid; otherwise empty."""
     boxes = ndimage.find_objects(number)
     axes = []
     for axis in (0, 1):
         spans = sorted((boxes[room - 1][axis].start, boxes[room - 1][axis].stop, room) for room in kept)
         rank, end, line = {}, -1, -1
         for begin, stop, room in spans:
-            line += begin >= end  # nothing overlaps what came before: a new row or column
+            line += begin >= end  # no overlap with the rooms before: a new row or column
             end = max(end, stop)
             rank[room] = line
         axes.append(rank)
@@ -185,7 +192,7 @@ def _direction(mdp: MDP, origin: int, target: int) -> str:
 
 
 def compass_direction(down: float, right: float) -> str:
-    """ "north", "south-east"; the lesser part is dropped if it is under half of the other."""
+    """ "north", "south-east"; the smaller component is dropped if it is less than half of the larger one."""
     vertical = ("south" if down > 0 else "north") if abs(down) * 2 >= abs(right) and down else ""
     horizontal = ("east" if right > 0 else "west") if abs(right) * 2 >= abs(down) and right else ""
     return "-".join(filter(None, (vertical, horizontal)))
@@ -195,7 +202,7 @@ def compass_direction(down: float, right: float) -> str:
 
 
 def sectors_of(mdp: MDP) -> Sectors | None:
-    """Thirds each way of the box around all free cells with states; None without a layout or with too few cells."""
+    """The thirds in each direction of the bounding box of all free cells; None without a layout, or for a single part."""
     if mdp.layout is None:
         return None
     rows, columns = np.divmod(mdp.layout.cells, mdp.layout.shape[1])
@@ -220,7 +227,7 @@ def sectors_of(mdp: MDP) -> Sectors | None:
 
 
 def _edges(rows: Ints, columns: Ints, counted: Bools) -> dict[str, Bools]:
-    """The outermost cells on each side, where the map is at least three cells across."""
+    """The outermost cells on each side, in directions in which the map has at least three cells."""
     edges = {}
     for at, first, last in ((rows, "north", "south"), (columns, "west", "east")):
         inside = at[counted]
@@ -231,9 +238,9 @@ def _edges(rows: Ints, columns: Ints, counted: Bools) -> dict[str, Bools]:
 
 
 def shares_by_sector(sectors: Sectors, by_state: Floats) -> tuple[Floats, dict[str, Floats]]:
-    """(k, S) time by state -> (k, sectors) shares of the way, and (k,) those along each edge.
+    """(k, S) time by state -> (k, sectors) shares of the way, and by edge (k,) shares of the way.
 
-    The way is the time outside start and goal; a plan that is hardly ever under way has shares of zero.
+    The way is the time outside start and goal. If it is at most 1 % of a plan's time, the shares of the plan are zero.
     """
     counted = sectors.of_state >= 0
     way = by_state[:, counted].sum(axis=1)

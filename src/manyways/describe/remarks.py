@@ -1,7 +1,7 @@
-"""What might be said of a plan: remarks, each true on its own and weighed by how much it tells.
+"""Remarks: sentences that could be said about a plan, each true on its own, with a weight that says how informative it is.
 
-What says outright where a plan goes, or that it is the best or the last in something, has a fixed weight above 1. The
-others weigh as much as the share by which the plan differs from the rest: see `comparing`.
+Remarks on where a plan goes, and on what it is best or worst at, have fixed weights above 1. The weights of the others
+are shares of time by which the plan differs from the rest: see `comparisons`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from manyways.describe.comparisons import decisions, nearest, parting, time_spent
-from manyways.describe.measures import NEVER
+from manyways.describe.context import BELOW, PERFECT, Context, Remark
+from manyways.describe.features import USUAL, words_for
 from manyways.describe.places import Rooms, Route
-from manyways.describe.scene import BELOW, PERFECT, USUAL, Remark, Scene, words_for
+from manyways.describe.survey import NEVER
 from manyways.describe.wording import (
     VISIBLE,
     counted,
@@ -29,44 +30,44 @@ from manyways.describe.wording import (
 from manyways.model.mdp import MDP
 
 SELDOM = 0.1
-"""A door or room is a plan's own if the others pass it with less than this chance."""
+"""A plan is the only one through a door or room if each other plan passes it with less than this chance."""
 
 AVOIDED = 0.02
 STRAYING = 0.01
 LONGER = 0.05
 ON_THE_CARD = 0.03
-"""The weight of what the numbers beside the sentences say as well: it is said only where there is little else."""
+"""The weight of remarks that repeat a number on the card of the plan: they are used only if there are few others."""
 
 
-def remarks(scene: Scene, plan: int) -> list[Remark]:
-    """All that might be said of a plan, counted from 0; the most telling first."""
+def remarks(context: Context, plan: int) -> list[Remark]:
+    """All remarks on a plan, counted from 0; the most informative first."""
     found = [
-        *_standing(scene, plan),
-        *_twins(scene, plan),
-        *_ends(scene, plan),
-        *_route(scene, plan),
-        *_length(scene, plan),
-        *_reward(scene, plan),
-        *_risks(scene, plan),
-        *time_spent(scene, plan),
-        *decisions(scene, plan),
-        *(() if same_doors(scene, plan) else nearest(scene, plan)),
+        *_standing(context, plan),
+        *_twins(context, plan),
+        *_ends(context, plan),
+        *_route(context, plan),
+        *_length(context, plan),
+        *_reward(context, plan),
+        *_risks(context, plan),
+        *time_spent(context, plan),
+        *decisions(context, plan),
+        *(() if same_doors(context, plan) else nearest(context, plan)),
     ]
     return sorted(found, key=lambda remark: -remark.weight)
 
 
-def _standing(scene: Scene, plan: int) -> Iterator[Remark]:
-    fact = scene.survey.facts[plan]
+def _standing(context: Context, plan: int) -> Iterator[Remark]:
+    fact = context.survey.facts[plan]
     if fact.stays is not None:
-        yield Remark("stays", 9.0, f"Stays {place_of(scene.plans.mdp, fact.stays)} for good.")
+        yield Remark("stays", 9.0, f"Stays {place_of(context.plans.mdp, fact.stays)} for good.")
     if fact.reaches is not None and fact.reaches < 1:
         text = f"Reaches the goal with a chance of only {percent(fact.reaches)}."
         yield Remark("goal", 8.0, "Never reaches the goal." if fact.reaches <= 1e-9 else text)
 
 
-def _ends(scene: Scene, plan: int) -> Iterator[Remark]:
-    """How often it reaches the goal, where an episode may end in other ways."""
-    episodes = scene.survey.episodes
+def _ends(context: Context, plan: int) -> Iterator[Remark]:
+    """How often it reaches the goal, if episodes can also end in other ways."""
+    episodes = context.survey.episodes
     shares = [] if episodes is None else [share for share in episodes.shares.get("goal", ()) if share is not None]
     if not shares or all(share == 1 for share in shares):
         return
@@ -85,9 +86,9 @@ def place_of(mdp: MDP, state: int) -> str:
     return f"at {plain(name)}" if mdp.layout is not None else f"in {quoted(name)}"
 
 
-def _twins(scene: Scene, plan: int) -> Iterator[Remark]:
-    if scene.twins[plan]:
-        yield Remark("twin", 7.0, f"Nearly the same as {_plans(scene.twins[plan])}.")
+def _twins(context: Context, plan: int) -> Iterator[Remark]:
+    if context.twins[plan]:
+        yield Remark("twin", 7.0, f"Nearly the same as {_plans(context.twins[plan])}.")
 
 
 def _plans(which: Sequence[int]) -> str:
@@ -101,29 +102,29 @@ def _plans(which: Sequence[int]) -> str:
 # ---- the way through rooms --------------------------------------------------------------------
 
 
-def _route(scene: Scene, plan: int) -> Iterator[Remark]:
-    """Through which rooms, and which of them are its own."""
-    route = scene.routes[plan] if scene.routes else None
-    if scene.rooms is None or route is None:
+def _route(context: Context, plan: int) -> Iterator[Remark]:
+    """The rooms it goes through, the rooms or doors that only it goes through, and the room that it avoids."""
+    route = context.routes[plan] if context.routes else None
+    if context.rooms is None or route is None:
         return
-    yield Remark("route", 6.0, _way(scene, scene.rooms, plan, route))
-    if scene.plans.k == 1:
+    yield Remark("route", 6.0, _way(context, context.rooms, plan, route))
+    if context.plans.k == 1:
         return
-    routes = [set() if other is None else set(other.rooms) for other in scene.routes]
-    own, through = _own(plan, sorted(set(route.rooms)), [fact.rooms for fact in scene.survey.facts], routes)
+    routes = [set() if other is None else set(other.rooms) for other in context.routes]
+    own, through = _own(plan, sorted(set(route.rooms)), [fact.rooms for fact in context.survey.facts], routes)
     if own:
-        yield Remark("own", 5.0, f"{through} {scene.rooms.listed(own)}.")
+        yield Remark("own", 5.0, f"{through} {context.rooms.listed(own)}.")
     else:
-        yield from _own_door(scene, scene.rooms, plan, route)
-    if not own or scene.plans.k > 2:
-        yield from _avoided(scene, scene.rooms, plan)
+        yield from _own_door(context, context.rooms, plan, route)
+    if not own or context.plans.k > 2:
+        yield from _avoided(context, context.rooms, plan)
 
 
 def _own(
     plan: int, places: list[int], chances: Sequence[dict[int, float] | None], routes: Sequence[set[int]]
 ) -> tuple[list[int], str]:
-    """Those of a plan's places that are its own, and how to say so: by all plans' chances to pass a place, or where
-    some are not known by the places on the likeliest ways."""
+    """The places that only this plan passes, and how to say so: judged by the chances of all plans to pass a place or,
+    if some are not known, by the places on the most likely ways."""
     known = [chance for i, chance in enumerate(chances) if i != plan and chance is not None]
     seldom = [place for place in places if all(chance.get(place, 0.0) < SELDOM for chance in known)]
     mine = chances[plan]
@@ -133,10 +134,10 @@ def _own(
     return [place for place in seldom if place not in others], "The only plan whose likeliest way goes through"
 
 
-def _avoided(scene: Scene, rooms: Rooms, plan: int) -> Iterator[Remark]:
-    """The room that most of the others cross, and it does not."""
-    chances = [fact.rooms for fact in scene.survey.facts if fact.rooms is not None]
-    if len(chances) < scene.plans.k:
+def _avoided(context: Context, rooms: Rooms, plan: int) -> Iterator[Remark]:
+    """The room that most of the others cross and this plan does not."""
+    chances = [fact.rooms for fact in context.survey.facts if fact.rooms is not None]
+    if len(chances) < context.plans.k:
         return
     others = [chance for i, chance in enumerate(chances) if i != plan]
     crossing = {room: sum(c[room] > USUAL for c in others) for room, own in chances[plan].items() if own < AVOIDED}
@@ -151,11 +152,11 @@ def _how_many(crossing: int, others: int) -> str:
     return "all the others cross" if crossing == others else f"{crossing} of the {others} others cross"
 
 
-def _way(scene: Scene, rooms: Rooms, plan: int, route: Route) -> str:
-    """The route in a sentence that says how sure it is, by the door or room that is passed with the least chance."""
-    fact = scene.survey.facts[plan]
+def _way(context: Context, rooms: Rooms, plan: int, route: Route) -> str:
+    """The route in a sentence; the least likely door or room on it decides how certain the sentence is."""
+    fact = context.survey.facts[plan]
     if not route.passages:
-        away = straying(scene, plan)
+        away = straying(context, plan)
         stays = "Stays" if away < STRAYING else "Usually stays" if away < USUAL else "Its likeliest way stays"
         return f"{stays} in one room from the start to the goal."
     doors, visited = fact.doors or {}, fact.rooms or {}
@@ -171,61 +172,61 @@ def _way(scene: Scene, rooms: Rooms, plan: int, route: Route) -> str:
     return f"{how} {through}: {route.turns}{tail}."
 
 
-def straying(scene: Scene, plan: int) -> float:
-    """At most this is the chance that a plan leaves the room in which its likeliest way ends."""
-    route, chances = scene.routes[plan], scene.survey.facts[plan].rooms
+def straying(context: Context, plan: int) -> float:
+    """An upper bound on the chance that a plan is ever outside of the room in which its most likely way ends."""
+    route, chances = context.routes[plan], context.survey.facts[plan].rooms
     if route is None or not route.rooms or chances is None:
         return 1.0
     return sum(chance for room, chance in chances.items() if room != route.rooms[-1])
 
 
-def same_doors(scene: Scene, plan: int) -> list[int]:
-    """The plans whose likeliest way passes the same doors."""
-    if not scene.routes or scene.routes[plan] is None:
+def same_doors(context: Context, plan: int) -> list[int]:
+    """The plans whose most likely way passes the same doors."""
+    if not context.routes or context.routes[plan] is None:
         return []
-    doors = [None if route is None else [step.door for step in route.passages] for route in scene.routes]
+    doors = [None if route is None else [step.door for step in route.passages] for route in context.routes]
     own = doors[plan]
     if not own or None in own:
         return []
     return [other for other in range(len(doors)) if other != plan and doors[other] == own]
 
 
-def _own_door(scene: Scene, rooms: Rooms, plan: int, route: Route) -> Iterator[Remark]:
-    """Doors that no other plan passes; or that its doors are the same as another's."""
-    same = same_doors(scene, plan)
+def _own_door(context: Context, rooms: Rooms, plan: int, route: Route) -> Iterator[Remark]:
+    """The doors that no other plan passes, or the plans that pass the same doors."""
+    same = same_doors(context, plan)
     if same:
-        found, but = parting(scene, plan, same), ""
+        found, but = parting(context, plan, same), ""
         if found is not None and found.side:
             than = "" if len(same) == 1 else f" than plan {found.other + 1}"
             but = f", but keeps further {found.side} {found.where}{than}"
         elif found is not None and found.actions:
-            but = f", but {found.where} {found.acting(scene.plans.k)}"
+            but = f", but {found.where} {found.acting(context.plans.k)}"
         yield Remark("own", 4.5, f"Takes the same doors as {_plans(same)}{but}.")
         return
     routes = [
         {step.door for step in way.passages if step.door is not None} if way is not None else set[int]()
-        for way in scene.routes
+        for way in context.routes
     ]
     steps = {step.door: step for step in route.passages if step.door is not None}
-    own, through = _own(plan, list(steps), [fact.doors for fact in scene.survey.facts], routes)
+    own, through = _own(plan, list(steps), [fact.doors for fact in context.survey.facts], routes)
     if own:
         named = [f"the {steps[door].direction} door of {rooms.name(steps[door].origin)}" for door in own[:2]]
         yield Remark("own", 4.5, f"{through} {joined(named)}.")
 
 
-# ---- what it costs and earns ------------------------------------------------------------------
+# ---- length, reward and risks -----------------------------------------------------------------
 
 
-def _length(scene: Scene, plan: int) -> Iterator[Remark]:
-    own, known = scene.steps[plan], [value for value in scene.steps if value is not None]
+def _length(context: Context, plan: int) -> Iterator[Remark]:
+    own, known = context.steps[plan], [value for value in context.steps if value is not None]
     if own is None:
         return
-    least, most, two = min(known), max(known), len(known) == scene.plans.k == 2
+    least, most, two = min(known), max(known), len(known) == context.plans.k == 2
     said = f"{counted(own, 'step')} to the goal on average"
     alone = sum(quantity(value) == quantity(own) for value in known) == 1
     if len(known) == 1 or quantity(least) == quantity(most):
-        alike = len(known) == scene.plans.k > 1
-        also = f", as {scene.others} {'does' if two else 'do'}" if alike else ""
+        alike = len(known) == context.plans.k > 1
+        also = f", as {context.others} {'does' if two else 'do'}" if alike else ""
         yield Remark("length", ON_THE_CARD if alike else 1.0, f"Takes {said}{also}.")
     elif quantity(own) == quantity(least):
         lead = "The shorter of the two" if two else "The shortest" if alone else "Among the shortest"
@@ -241,9 +242,9 @@ def _length(scene: Scene, plan: int) -> Iterator[Remark]:
         yield Remark("length", weight, text)
 
 
-def _reward(scene: Scene, plan: int) -> Iterator[Remark]:
-    """How it stands against the optimum. Rewards that look the same when shown count as the same."""
-    plans, shown = scene.plans, scene.earnings
+def _reward(context: Context, plan: int) -> Iterator[Remark]:
+    """How its reward compares with the optimum. Rewards that look the same when shown count as equal."""
+    plans, shown = context.plans, context.earnings
     text, two = shown[plan], plans.k == 2
     ties = shown.count(text)
     best, worst = (text == shown[int(end)] for end in (np.argmax(plans.rewards), np.argmin(plans.rewards)))
@@ -262,28 +263,28 @@ def _reward(scene: Scene, plan: int) -> Iterator[Remark]:
         yield Remark("reward", 1.0 if plans.k == 1 else ON_THE_CARD, f"Earns {own}{text}.")
 
 
-def _risks(scene: Scene, plan: int) -> Iterator[Remark]:
-    """Labels that the rewards tell one to keep out of: the chance to touch them, or time spent there."""
-    facts, names = scene.survey.facts, distinct(scene.survey.labels, quoted)
-    for label, liking in scene.survey.labels.items():
-        if liking >= 0:
+def _risks(context: Context, plan: int) -> Iterator[Remark]:
+    """Labels with bad rewards: the chance of touching them, or the time spent there."""
+    facts, names = context.survey.facts, distinct(context.survey.labels, quoted)
+    for label, preference in context.survey.labels.items():
+        if preference >= 0:
             continue
         touching = [fact.touches.get(label) for fact in facts]
-        time = scene.survey.by_state[:, scene.plans.mdp.labels[label]].sum(axis=1).tolist()
+        time = context.survey.by_state[:, context.plans.mdp.labels[label]].sum(axis=1).tolist()
         chance = touching[plan]
         own, values = (time[plan], time) if chance is None else (chance, touching)
         known = [value for value in values if value is not None]
         away = abs(len(known) * own - sum(known)) / max(len(known) - 1, 1)
-        rank = _rank(own, known) if len(known) == scene.plans.k else ""
+        rank = _rank(own, known) if len(known) == context.plans.k else ""
         weight = away + (1.2 if rank else 0.3 if len(known) == 1 else 0.0)
         if own > 1e-9:
-            words = words_for(scene.plans, "time")
+            words = words_for(context.plans, "time")
             said = f"Spends {percent(own)} of its {words} in {names[label]}"
             said = said if chance is None else _touches(own, names[label], facts[plan].reaches)
             yield Remark("risk", weight, f"{said}{rank}.")
         else:
             never = f"never {'enters' if chance is None else 'touches'} {names[label]}"
-            never += " in the long run" if chance is None and scene.settles[plan] else ""
+            never += " in the long run" if chance is None and context.settles[plan] else ""
             yield Remark("risk", weight, f"The only plan that {never}." if rank else f"{raised(never)}.")
 
 
@@ -296,7 +297,7 @@ def _touches(chance: float, name: str, reaches: float | None) -> str:
 
 
 def _rank(own: float, values: Sequence[float]) -> str:
-    """Whether a share is the least or the most of all, as far as can be seen from how they are shown."""
+    """Whether a share is the least or the most of all. Shares that look the same when shown count as equal."""
     tied = [percent(value) for value in values].count(percent(own)) > 1
     if len(values) < 2 or tied or min(values) < own < max(values):
         return ""

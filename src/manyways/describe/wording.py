@@ -1,4 +1,4 @@
-"""Numbers and lists as they stand in a sentence."""
+"""Numbers, names and lists as they are written in sentences."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from collections.abc import Callable, Iterable, Sequence
 
 NAME_LENGTH = 40
 TURNING = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
-"""Characters that turn the direction of the text around them, numbers of ours included."""
+"""Control characters that change the direction of the text around them."""
 
 CLEANED = dict.fromkeys(TURNING) | dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], " ")
 
 TINY = 5e-4
 """A share below this is shown as 'under 0.1 %'."""
 
-
 VISIBLE = 0.03
-"""Shares that differ by less are hardly worth a sentence."""
+"""Shares that differ by less than this are not worth a sentence."""
 
 
 def percent(share: float) -> str:
-    """ "34 %", "3.2 %", "0.4 %"; never "0 %" for something, nor "100 %" for less than all."""
+    """ "34 %", "3.2 %", "0.4 %"; "0 %" and "100 %" only for exactly none and all."""
     if share <= 1e-9:
         return "0 %"
     if share < TINY:
@@ -61,8 +60,7 @@ def joined(items: Sequence[str]) -> str:
 
 
 def short(name: str) -> str:
-    """A state's, label's or action's name on one line, without what would upset the text around it, and cut to a
-    length that fits a sentence."""
+    """The name of a state, label or action on one line, without control characters, cut to `NAME_LENGTH` characters."""
     name = " ".join(name.encode("utf-8", "replace").decode().translate(CLEANED).split())
     return name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - 1] + "…"
 
@@ -72,13 +70,13 @@ def quoted(name: str) -> str:
 
 
 def plain(name: str) -> str:
-    """A name as part of a title: in quotation marks only if it is not just a word."""
+    """A name as part of a title: with quotation marks only if it is not a single word."""
     shown = short(name)
     return shown if shown and " " not in shown else quoted(name)
 
 
 def distinct(names: Iterable[str], form: Callable[[str], str]) -> dict[str, str]:
-    """Each name as `form` shows it; those that would look like one before get a number."""
+    """Each name as `form` shows it, with a number where two would look the same."""
     found: dict[str, str] = {}
     taken: set[str] = set()
     for name in names:
@@ -92,5 +90,5 @@ def distinct(names: Iterable[str], form: Callable[[str], str]) -> dict[str, str]
 
 
 def raised(text: str) -> str:
-    """With a capital letter in front."""
+    """The text with a capital first letter."""
     return text[:1].upper() + text[1:]

@@ -51,7 +51,7 @@ def unpack(
             header = json.loads(archive.read(HEADER))
             if not isinstance(header, dict) or header.get("schema") != schema:
                 raise PlanFileError(f"{name} is not a {schema} file")
-            if header.get("version") not in versions:
+            if type(header.get("version")) is not int or header["version"] not in versions:
                 raise PlanFileError(
                     f"{name} has version {header.get('version')!r} of the {schema} format, expected "
                     f"{' or '.join(map(str, versions))}; read it with the manyways that wrote it, or plan again"

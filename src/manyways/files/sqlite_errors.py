@@ -1,4 +1,4 @@
-"""SQLite's errors as sentences."""
+"""Errors of SQLite as our own errors, with a remedy."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from manyways.errors import OutputError
 
 @contextmanager
 def explained(place: str, advice: Mapping[str, str], kept: str) -> Iterator[None]:
-    """Turn an error of SQLite's into one of ours that says what to do.
+    """Turn an error of SQLite into an `OutputError` that says what to do.
 
     Args:
         place: the file.
-        advice: what to say, by how SQLite's name for the error begins.
-        kept: what to say of all other errors, after SQLite's own words.
+        advice: the message for errors whose SQLite name starts with the key, such as "SQLITE_FULL".
+        kept: for all other errors, the text after SQLite's own message.
     """
     try:
         yield
     except sqlite3.Error as error:
         reason = getattr(error, "sqlite_errorname", "")
-        told = next((words for name, words in advice.items() if reason.startswith(name)), f"{error}; {kept}")
-        raise OutputError(f"cannot use {place}: {told}") from None
+        message = next((text for name, text in advice.items() if reason.startswith(name)), f"{error}; {kept}")
+        raise OutputError(f"cannot use {place}: {message}") from None

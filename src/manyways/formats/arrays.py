@@ -1,14 +1,14 @@
 """Models as arrays: the layouts of pymdptoolbox and QuantEcon, and `.npz` files.
 
-An `.npz` file holds one of these sets of arrays, told apart by their names:
+An `.npz` file contains one of these sets of arrays, distinguished by their names:
 
 - `P` (A, S, S) and `R` (S,), (S, A) or (A, S, S): pymdptoolbox;
 - `s_indices` (N,), `a_indices` (N,), `Q` (N, S), `R` (N,): QuantEcon's state-action pairs;
 - `probability`, `next_state`, `row_begin` (the CSR parts of the (N, S) transitions), `reward` (N,), `first_choice`
-  (S + 1,): ours, which `write_npz` writes. `action_names`, `actions`, `state_names`, `observations` (S,),
-  `label:NAME` (S,) and `end:NAME` (N,) may be there.
+  (S + 1,): our own layout, which `write_npz` writes. Optional: `action_names`, `actions`, `state_names`,
+  `observations` (S,), `label:NAME` (S,) and `end:NAME` (N,).
 
-`start` (S,) may be there in each; without it the first state is the start.
+`start` (S,) is optional in all of them; without it, the first state is the start.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from manyways.errors import ManywaysError, ModelError, OutputError, SourceError
-from manyways.files import check_writable
-from manyways.files.zipped_arrays import DAMAGED, Npz, reason, texts
+from manyways.files import atomic, open_regular
+from manyways.files.zipped_arrays import DAMAGED, LARGEST, Npz, reason, texts
 from manyways.formats.format import FORMATS, Format
 from manyways.model.as_arrays import names_of_states, plain_arrays
 from manyways.model.building import csr_of, most_actions
@@ -33,7 +33,7 @@ from manyways.types import Sparse
 
 LABEL, END = "label:", "end:"
 LONGEST_LABEL = 60_000
-"""A name in a zip may have 65,535 bytes."""
+"""In bytes; a name in a zip archive may have at most 65,535."""
 OURS = ("probability", "next_state", "row_begin", "reward", "first_choice")
 QUANTECON = ("s_indices", "a_indices", "Q", "R")
 LAYOUTS = (OURS, QUANTECON, ("P", "R"))
@@ -41,7 +41,7 @@ LAYOUTS = (OURS, QUANTECON, ("P", "R"))
 
 @np.errstate(all="ignore")  # the model refuses what is not finite
 def from_mdptoolbox(transitions: Any, reward: ArrayLike | Any, **details: Any) -> MDP:
-    """From pymdptoolbox's layout.
+    """A model from the arrays of pymdptoolbox.
 
     Args:
         transitions: (A, S, S) array, or a sequence of A sparse or dense (S, S) matrices.
@@ -52,7 +52,7 @@ def from_mdptoolbox(transitions: Any, reward: ArrayLike | Any, **details: Any) -
     n, count = by_action[0].shape[0], len(by_action)
     rewards = _rewards(reward, by_action)
     stacked = sparse.csr_array(sparse.vstack(by_action))
-    order = np.arange(n * count).reshape(count, n).T.ravel()  # from action by action to state by state
+    order = np.arange(n * count).reshape(count, n).T.ravel()  # from sorted by action to sorted by state
     return MDP.from_csr(
         stacked[order],
         rewards.ravel(),
@@ -65,7 +65,7 @@ def from_mdptoolbox(transitions: Any, reward: ArrayLike | Any, **details: Any) -
 def from_quantecon(
     s_indices: ArrayLike, a_indices: ArrayLike, transitions: Any, reward: ArrayLike, **details: Any
 ) -> MDP:
-    """From QuantEcon's state-action pairs, in any order.
+    """A model from QuantEcon's state-action pairs, in any order.
 
     Args:
         s_indices: (N,) state of each pair.
@@ -84,7 +84,7 @@ def from_quantecon(
                 f"{name} must have one entry for each of the {matrix.shape[0]} rows of Q, found {array.shape}"
             )
     if states.dtype.kind not in "iu" or actions.dtype.kind not in "iu":
-        raise ModelError("s_indices and a_indices must be whole numbers")
+        raise ModelError("s_indices and a_indices must be integers")
     if states.size and (states.min() < 0 or states.max() >= matrix.shape[1]):
         raise ModelError(f"s_indices must lie in 0..{matrix.shape[1] - 1}, found {states.min()} to {states.max()}")
     order = np.lexsort((actions, states))
@@ -98,9 +98,9 @@ def from_quantecon(
 
 
 def read_npz(path: Path) -> MDP:
-    """A model from an `.npz` file in one of the layouts above."""
+    """A model from an `.npz` file with one of the sets of arrays in the head of this module."""
     try:
-        with path.open("rb") as file, Npz(file, str(path)) as npz:
+        with open_regular(path, LARGEST) as file, Npz(file, str(path)) as npz:
             arrays = npz.read(_wanted(npz))
         details: dict[str, Any] = {"name": path.stem}
         for name in ("start", "observations"):
@@ -120,60 +120,36 @@ def read_npz(path: Path) -> MDP:
 
 
 def write_npz(mdp: MDP, path: Path) -> None:
-    """Write the model in our own layout; `read_npz` gives it back (drawing layouts are left behind)."""
-    check_writable(path)
+    """Write the model in our own layout. `read_npz` returns the same model, without the drawing of a grid."""
     names = {"action_names": mdp.action_names, "state_names": names_of_states(mdp)}
     for name in (name for these in names.values() for name in these or ()):
         if name.endswith("\0"):
             raise OutputError(f"the name {name[:60]!r} ends in NUL, which the format cannot hold; rename it")
     for kind, label in (*(("label", name) for name in mdp.labels), *(("end", name) for name in mdp.ends)):
         if "\0" in label or len(label.encode()) > LONGEST_LABEL:
-            raise OutputError(f"the {kind} {label[:60]!r} has a NUL or is too long for the format; rename it")
+            raise OutputError(f"the {kind} {label[:60]!r} contains NUL or is too long for the format; rename it")
     arrays = plain_arrays(mdp) | {key: np.array(these, dtype=np.str_) for key, these in names.items() if these}
     arrays |= {LABEL + name: mask for name, mask in mdp.labels.items()}
     arrays |= {END + name: chance for name, chance in mdp.ends.items()}
     if mdp.observations is not None:
         arrays["observations"] = mdp.observations
-    try:
-        with path.open("wb") as file:
-            np.savez_compressed(file, **arrays)  # pyright: ignore[reportArgumentType]
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from None
+    with atomic(path) as file:
+        np.savez_compressed(file, **arrays)  # pyright: ignore[reportArgumentType]
 
 
 def _wanted(npz: Npz) -> list[str]:
-    """The arrays that make up the model, once their sizes, types and number are found to fit together."""
+    """The names of the arrays that make up the model, after checking that their shapes and types fit together."""
     held = npz.members
     layout = next((names for names in LAYOUTS if all(name in held for name in names)), None)
     if layout is None:
         names = [name[:60] for name in sorted(held)]
         listed = ", ".join(names[:10]) + (f" and {len(names) - 10} others" if len(names) > 10 else "")
         raise SourceError(
-            f"{npz.name} holds the arrays {listed or '(none)'}; expected P and R (pymdptoolbox), s_indices, a_indices, "
+            f"{npz.name} contains the arrays {listed or '(none)'}; expected P and R (pymdptoolbox), s_indices, a_indices, "
             "Q and R (QuantEcon), or probability, next_state, row_begin, reward and first_choice"
         )
     shape = {name: member.shape for name, member in held.items()}
-    if layout is OURS:
-        for name in layout:
-            if len(shape[name]) != 1:
-                raise SourceError(f"{npz.name}: {name!r} must be a row of numbers, found the shape {shape[name]}")
-        n_choices, n_states = shape["reward"][0], shape["first_choice"][0] - 1
-        expected = {"row_begin": (n_choices + 1,), "next_state": shape["probability"], "actions": (n_choices,)}
-    elif layout is QUANTECON:
-        if len(shape["Q"]) != 2:
-            raise SourceError(f"{npz.name}: 'Q' must have the shape (choices, states), found {shape['Q']}")
-        n_choices, n_states = shape["Q"]
-        expected = dict.fromkeys(("s_indices", "a_indices", "R"), (n_choices,))
-    else:
-        if len(shape["P"]) != 3 or shape["P"][1] != shape["P"][2]:
-            raise SourceError(f"{npz.name}: 'P' must have the shape (actions, states, states), found {shape['P']}")
-        n_actions, n_states, _ = shape["P"]
-        n_choices, expected = n_actions * n_states, {}
-        if shape["R"] not in ((n_states,), (n_states, n_actions), shape["P"]):
-            raise SourceError(
-                f"{npz.name}: 'R' must have the shape (S,), (S, A) or (A, S, S) with S={n_states}, A={n_actions}, "
-                f"found {shape['R']}"
-            )
+    n_states, n_choices, expected = _sizes(layout, shape, npz.name)
     labels = [name for name in held if name.startswith(LABEL)]
     ends = [name for name in held if name.startswith(END) and layout is OURS]
     expected |= dict.fromkeys(("start", "state_names", "observations", *labels), (n_states,))
@@ -182,21 +158,53 @@ def _wanted(npz: Npz) -> list[str]:
         if shape.get(name, wanted) != wanted:
             raise SourceError(
                 f"{npz.name}: the arrays do not fit together: {name[:60]!r} must have the shape {wanted}, "
-                f"as the others say, found {shape[name]}"
+                f"which follows from the others, found {shape[name]}"
             )
     if math.prod(shape.get("action_names", ())) > most_actions(n_choices):
-        raise SourceError(f"{npz.name}: there are more 'action_names' than {n_choices:,} choices can make use of")
-    for name in ("next_state", "row_begin", "first_choice", "actions", "s_indices", "a_indices", "observations"):
-        if name in held and held[name].dtype.kind not in "iu":
-            raise SourceError(f"{npz.name}: {name!r} must be a row of whole numbers, found {held[name].dtype}")
-    for name in ("probability", "reward", "start", "P", "Q", "R", *ends):
-        if name in held and held[name].dtype.kind not in "biuf":
-            raise SourceError(f"{npz.name}: {name[:60]!r} must hold numbers, found text")
-    for name in labels:
-        if held[name].dtype != np.bool_:
-            raise SourceError(f"{npz.name}: {name[:60]!r} must be an array of true and false, found {held[name].dtype}")
+        raise SourceError(f"{npz.name}: there are more 'action_names' than {n_choices:,} choices can use")
+    _check_types(npz, labels, ends)
     optional = [name for name in ("start", "state_names", "action_names", "actions", "observations") if name in held]
     return [*layout, *optional, *labels, *ends]
+
+
+def _sizes(
+    layout: tuple[str, ...], shape: Mapping[str, tuple[int, ...]], file: str
+) -> tuple[int, int, dict[str, tuple[int, ...]]]:
+    """The numbers of states and choices, and the shapes that other arrays of the layout must have."""
+    if layout is OURS:
+        for name in layout:
+            if len(shape[name]) != 1:
+                raise SourceError(f"{file}: {name!r} must be one-dimensional, found the shape {shape[name]}")
+        n_choices, n_states = shape["reward"][0], shape["first_choice"][0] - 1
+        expected = {"row_begin": (n_choices + 1,), "next_state": shape["probability"], "actions": (n_choices,)}
+        return n_states, n_choices, expected
+    if layout is QUANTECON:
+        if len(shape["Q"]) != 2:
+            raise SourceError(f"{file}: 'Q' must have the shape (choices, states), found {shape['Q']}")
+        n_choices, n_states = shape["Q"]
+        return n_states, n_choices, dict.fromkeys(("s_indices", "a_indices", "R"), (n_choices,))
+    if len(shape["P"]) != 3 or shape["P"][1] != shape["P"][2]:
+        raise SourceError(f"{file}: 'P' must have the shape (actions, states, states), found {shape['P']}")
+    n_actions, n_states, _ = shape["P"]
+    if shape["R"] not in ((n_states,), (n_states, n_actions), shape["P"]):
+        raise SourceError(
+            f"{file}: 'R' must have the shape (S,), (S, A) or (A, S, S) with S={n_states}, A={n_actions}, "
+            f"found {shape['R']}"
+        )
+    return n_states, n_actions * n_states, {}
+
+
+def _check_types(npz: Npz, labels: Sequence[str], ends: Sequence[str]) -> None:
+    held = npz.members
+    for name in ("next_state", "row_begin", "first_choice", "actions", "s_indices", "a_indices", "observations"):
+        if name in held and held[name].dtype.kind not in "iu":
+            raise SourceError(f"{npz.name}: {name!r} must contain integers, found {held[name].dtype}")
+    for name in ("probability", "reward", "start", "P", "Q", "R", *ends):
+        if name in held and held[name].dtype.kind not in "biuf":
+            raise SourceError(f"{npz.name}: {name[:60]!r} must contain numbers, found text")
+    for name in labels:
+        if held[name].dtype != np.bool_:
+            raise SourceError(f"{npz.name}: {name[:60]!r} must contain booleans, found {held[name].dtype}")
 
 
 def _from_named(arrays: Mapping[str, np.ndarray], details: dict[str, Any]) -> MDP:

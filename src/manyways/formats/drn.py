@@ -1,10 +1,10 @@
-"""DRN, Storm's explicit text format for models.
+"""DRN, the explicit text format of Storm.
 
-@type: MDP, @reward_models, @nr_states, @nr_choices, then @model with, per state, a line
-`state 0 [reward] init label`, per choice `action name [reward]`, per transition `target : probability`.
+The header has @type: MDP, @reward_models, @nr_states and @nr_choices. After @model, each state has a line
+`state 0 [reward] init label`, each of its choices `action name [reward]`, each transition `target : probability`.
 
-Files have millions of lines, so lines are told apart by their first character, all at once, and the numbers
-in one kind of line are read in one go (`table`); only the lines of states and actions become Python's strings.
+Files have millions of lines, so lines are classified by their first character, all at once, and the numbers of all
+lines of one kind are read at once; only the lines of states and actions become Python strings. MEASURED_DRN
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ import numpy as np
 from scipy import sparse
 
 from manyways.errors import OutputError, SourceError
+from manyways.files import atomic
 from manyways.formats.explicit_text import (
     NEWLINE,
     REWARD,
     check_start,
-    chosen_reward,
+    distinct_names,
     first_characters,
-    first_misfit,
-    kept_apart,
-    labels_of,
+    first_mismatch,
     numbered,
     one_line,
     one_word,
-    read_bytes,
-    short,
-    split_labels,
-    table,
+    read_lines,
+    read_table,
+    reward_index,
+    shortened,
+    start_and_labels,
+    states_by_label,
     write_pieces,
 )
 from manyways.formats.format import FORMATS, Format, any_text
@@ -44,10 +45,10 @@ from manyways.types import Bools, Floats, Ints
 STATES_AT_ONCE = 10_000
 TYPES = ("MDP", "DTMC")
 NO_LABEL = "__NOLABEL__"
-"""What Storm writes as the name of a choice that has none, in a model where others have."""
+"""Storm's name for a choice without a label, in a model where other choices have one."""
 STORM_COMMENT = b"// Exported by storm"
 EMPTY_LABELS = "// labels without states:"
-"""Such labels have no place in the format, so they stand in a comment, which Storm passes over."""
+"""The format has no place for such labels, so they are written in a comment, which Storm ignores."""
 
 STATE_LINE = re.compile(r"^[ \t]*+state[ \t]++([0-9]++)(?![^\s\[])(?:[ \t]*+\[([^\]\n]*+)\])?+([^\n]*+)$", re.MULTILINE)
 ACTION_LINE = re.compile(r"^[ \t]*+action[ \t]++([^\s\[]\S*+)(?:[ \t]*+\[([^\]\n]*+)\])?+[ \t\r]*+$", re.MULTILINE)
@@ -56,39 +57,40 @@ LABEL = re.compile(r'"((?:[^"\\]|\\.)*+)"|(\S++)')
 
 
 def read_drn(path: Path, reward: str | None = None) -> MDP:
-    """The MDP or DTMC in a DRN file; a choice's reward is that of its state and its own.
+    """The MDP or DTMC in a DRN file; the reward of a choice is its state's reward plus its own.
 
     Args:
         path: the file.
-        reward: which reward model to take; may be left out where there is only one.
+        reward: the reward model to use; not needed if there is at most one.
     """
-    return _Reading(path).model(reward)
+    return _DrnFile(path).model(reward)
 
 
 def write_drn(mdp: MDP, path: Path) -> None:
-    """Write the model with its reward as the reward model `reward`; the states of its start are labelled `init`."""
+    """Write the model, with its reward as the reward model `reward` and the label `init` for the states of its start."""
     check_start(mdp)
-    actions = kept_apart(mdp.action_names, _action_word, "actions")
+    actions = distinct_names(mdp.action_names, _action_word, "actions")
     names = names_of_states(mdp)
-    states = None if names is None else kept_apart(names, one_line, "states")
+    states = None if names is None else distinct_names(names, one_line, "states")
     labels = {_quoted(label): mask for label, mask in mdp.labels.items()}
-    write_pieces(path, _pieces(mdp, actions, states, labels))
+    with atomic(path) as file:
+        write_pieces(file, _pieces(mdp, actions, states, labels))
 
 
 # ---- reading ----------------------------------------------------------------------------------
 
 
-class _Reading:
-    """A DRN file, its lines sorted by kind.
+class _DrnFile:
+    """A DRN file, its lines classified by their first character.
 
     Attributes:
         begin: (lines + 1,) where each line of the model begins, and where the last one ends.
-        kind: (lines,) the first character that is no blank; a newline if there is none.
+        kind: (lines,) the first character that is not a blank; a newline if there is none.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        data = read_bytes(path)
+        data = read_lines(path)
         found = re.search(rb"^[ \t]*+@model[ \t\r]*+\n", data, re.MULTILINE)
         if not found:
             raise SourceError(f"{path} is not a DRN file: it has no line '@model'")
@@ -109,19 +111,19 @@ class _Reading:
         first_choice = np.append(np.searchsorted(self.choices, self.states), len(self.choices))
         if self.header["@type"] == "DTMC" and (np.diff(first_choice) != 1).any():
             state = int(np.flatnonzero(np.diff(first_choice) != 1)[0])
-            self._refuse(self.states[state], f"state {state} has not exactly one action, as a DTMC must have")
+            self._refuse(self.states[state], f"a state of a DTMC must have exactly one action, state {state} does not")
         state_rewards, tails = self._read_states()
         names, choice_rewards = self._read_choices()
-        which = self._reward_column(reward, max(_width(state_rewards), _width(choice_rewards)))
+        reward_names = self._reward_names(max(_width(state_rewards), _width(choice_rewards)))
+        which = reward_index(reward_names, reward, self.path)
         rewards = np.zeros(len(self.choices))
         if which is not None:
-            of_state = self._rewards(state_rewards, self.states)[:, which]
-            rewards = np.repeat(of_state, np.diff(first_choice)) + self._rewards(choice_rewards, self.choices)[:, which]
+            of_state = self._rewards(state_rewards, self.states, len(reward_names))[:, which]
+            own = self._rewards(choice_rewards, self.choices, len(reward_names))[:, which]
+            rewards = np.repeat(of_state, np.diff(first_choice)) + own
         targets, probabilities = self._read_transitions()
-        members = labels_of(tails, _labels_in)
-        starts, labels = split_labels({label: [] for label in self.empty_labels} | members, n_states)
-        if starts is None:
-            raise SourceError(f"{self.path}: no state has the label 'init'; give it to the state to start in")
+        members = {label: [] for label in self.empty_labels} | states_by_label(tails, _labels_in)
+        start, labels = start_and_labels(members, n_states, self.path)
         action_names, actions = numbered(names)
         return MDP.from_csr(
             sparse.csr_array(
@@ -130,7 +132,7 @@ class _Reading:
             ),
             rewards,
             first_choice,
-            start=starts / starts.sum(),
+            start=start,
             actions=actions,
             action_names=action_names,
             state_names=self._state_names(),
@@ -139,7 +141,7 @@ class _Reading:
         )
 
     def _read_header(self, lines: list[str]) -> dict[str, str]:
-        """What stands behind each @word, or on the line below it; line breaks and comments do not count."""
+        """The value of each @word, which follows a colon or is the next line that is neither blank nor a comment."""
         header: dict[str, str] = {}
         open_key = None
         for number, line in enumerate(lines, start=1):
@@ -152,23 +154,23 @@ class _Reading:
                 open_key = None if colon else key.strip()
             elif open_key is not None and not text.startswith("//"):
                 header[open_key] = line.rstrip("\r")
-                # Placeholders and parameters may go on for lines; one of them is enough to know that there are any.
+                # Placeholders and parameters may take several lines; the first one shows that there are any.
                 open_key = None if text or open_key == "@reward_models" else open_key
             elif text and not text.startswith("//") and not header.get("@placeholders"):
                 raise SourceError(
-                    f"{self.path}: line {number}: expected an @word or a comment before '@model', found {short(text)!r}"
+                    f"{self.path}: line {number}: expected an @word or a comment before '@model', found {shortened(text)!r}"
                 )
         kind = header.get("@type", "")
         if kind.upper() not in TYPES:
             raise SourceError(
-                f"{self.path}: the model's type is {short(kind)!r}; only {' and '.join(TYPES)} can be read"
+                f"{self.path}: the type of the model is {shortened(kind)!r}; expected {' or '.join(TYPES)}"
             )
         header["@type"] = kind.upper()
         if header.get("@parameters", "").strip() or header.get("@placeholders", "").strip():
-            raise SourceError(f"{self.path}: the model has parameters; give them values before exporting it")
+            raise SourceError(f"{self.path}: the model has parameters; export it with values for them")
         if (value_type := header.get("@value_type", "double")) != "double":
             raise SourceError(
-                f"{self.path}: the model's numbers are of type {short(value_type)!r}, expected 'double'; "
+                f"{self.path}: the numbers of the model are of type {shortened(value_type)!r}, expected 'double'; "
                 "export it with plain numbers"
             )
         return header
@@ -185,7 +187,7 @@ class _Reading:
             declared = self.header.get(f"@nr_{what}", "").strip()
             if declared and declared.lstrip("0") != (str(len(found)) if len(found) else ""):
                 raise SourceError(
-                    f"{self.path}: @nr_{what} is {short(declared)!r}, but {len(found)} {what} follow; is the file complete?"
+                    f"{self.path}: @nr_{what} is {shortened(declared)!r}, but {len(found)} {what} follow; is the file complete?"
                 )
         if not self.states.size:
             raise SourceError(f"{self.path}: there is no state after '@model'")
@@ -196,12 +198,12 @@ class _Reading:
         owner = heads[np.searchsorted(heads, self.transitions) - 1]
         stray = np.flatnonzero(self.kind[owner] != ord("a"))
         if stray.size:
-            self._refuse(self.transitions[stray[0]], "a transition must stand below an action, this one does not")
+            self._refuse(self.transitions[stray[0]], "a transition must follow an action, this one does not")
 
     def _read_states(self) -> tuple[list[str], list[str]]:
-        """(S,) the text of their rewards, and the rest of the line."""
+        """(S,) the text of each state's rewards, and the rest of its line."""
         found = STATE_LINE.findall(self._text(self.states))
-        numbers = table("".join(f"{number}\n" for number, _, _ in found).encode(), b"n\n")
+        numbers = read_table("".join(f"{number}\n" for number, _, _ in found).encode(), b"n\n")
         if len(found) != len(self.states) or numbers is None:
             self._refuse_first(self.states, STATE_LINE, "expected 'state NUMBER [rewards] labels'")
         wrong = np.flatnonzero(numbers[:, 0] != np.arange(len(found)))
@@ -210,12 +212,12 @@ class _Reading:
         return [rewards for _, rewards, _ in found], [tail for _, _, tail in found]
 
     def _read_choices(self) -> tuple[list[str], list[str]]:
-        """(N,) the names of the actions, and the text of their rewards."""
+        """(N,) the name of each choice's action, and the text of its rewards."""
         found = ACTION_LINE.findall(self._text(self.choices))
         if len(found) != len(self.choices):
             self._refuse_first(self.choices, ACTION_LINE, "expected 'action NAME [rewards]'")
         names = [name for name, _ in found]
-        if NO_LABEL in names:  # such choices are called by their rank in their state, as `storm` does
+        if NO_LABEL in names:  # such choices are named by their rank in their state, as in storm.py
             owner = np.searchsorted(self.states, self.choices) - 1
             rank = np.arange(len(names)) - np.searchsorted(self.choices, self.states)[owner]
             names = [f"a{r}" if name == NO_LABEL else name for name, r in zip(names, rank.tolist(), strict=True)]
@@ -223,10 +225,10 @@ class _Reading:
 
     def _read_transitions(self) -> tuple[Ints, Floats]:
         text = self._text_bytes(self.transitions)
-        numbers = table(text, b"n:n\n")
+        numbers = read_table(text, b"n:n\n")
         if numbers is None:
             self._refuse(
-                self.transitions[first_misfit(text, b"n:n\n")],
+                self.transitions[first_mismatch(text, b"n:n\n")],
                 "expected 'target : probability' with plain numbers (no parameters, fractions or intervals)",
             )
         targets, probabilities = numbers[:, 0], np.ascontiguousarray(numbers[:, 1])
@@ -238,17 +240,16 @@ class _Reading:
             self._refuse(self.transitions[improper[0]], "a probability must be finite and not negative")
         return targets.astype(np.int64), probabilities
 
-    def _rewards(self, texts: list[str], lines: Ints) -> Floats:
-        """(texts, reward models); no text stands for zeros."""
-        columns = len(self.reward_names)
+    def _rewards(self, texts: list[str], lines: Ints, columns: int) -> Floats:
+        """(texts, columns) the numbers in brackets; an empty text means zeros."""
         rewards = np.zeros((len(texts), columns))
         given = np.array([i for i, text in enumerate(texts) if text], dtype=np.int64)
         joined = "".join(f"{text}\n" for text in texts if text).encode()
         pattern = b",".join([b"n"] * columns) + b"\n"
-        numbers = table(joined, pattern)
+        numbers = read_table(joined, pattern)
         if numbers is None:
             self._refuse(
-                lines[given[first_misfit(joined, pattern)]],
+                lines[given[first_mismatch(joined, pattern)]],
                 f"expected {columns} plain numbers in the brackets, one for each reward model",
             )
         if not np.isfinite(numbers).all():
@@ -256,10 +257,10 @@ class _Reading:
         rewards[given] = numbers
         return rewards
 
-    def _reward_column(self, reward: str | None, width: int) -> int | None:
-        """Which number in the brackets to take: None if there are no rewards at all."""
+    def _reward_names(self, width: int) -> list[str]:
+        """The names of the reward models, one for each of the `width` numbers in brackets."""
         line = self.header.get("@reward_models", "")
-        # One separator behind each name, and a reward model may have none: " steps " are '' and 'steps'.
+        # A separator follows each name, and a name may be empty: " steps " means '' and 'steps'.
         names = re.split(r"[ \t]", line)
         if len(names) == width + 1 and not names[-1]:
             names.pop()
@@ -267,13 +268,12 @@ class _Reading:
             names = line.split()
         if width and len(names) != width:
             raise SourceError(
-                f"{self.path}: @reward_models names {len(names)} reward models, but there are {width} numbers in brackets"
+                f"{self.path}: @reward_models has {len(names)} names, but there are {width} numbers in brackets"
             )
-        self.reward_names = names
-        return chosen_reward(names, reward, self.path)
+        return names
 
     def _state_names(self) -> list[str] | None:
-        """What Storm writes as a comment below each state; None unless all states have it."""
+        """(S,) from the comment that Storm writes below each state; None unless all states have one."""
         below = self.states + 1
         if below[-1] >= len(self.kind) or (self.kind[below] != ord("/")).any():
             return None
@@ -298,19 +298,21 @@ class _Reading:
 
     def _refuse(self, line: Any, message: str) -> NoReturn:
         text = bytes(self.bytes[self.begin[line] : self.begin[line + 1]]).decode().strip()
-        raise SourceError(f"{self.path}: line {self.header_lines + int(line) + 1}: {message}, found {short(text)!r}")
+        raise SourceError(
+            f"{self.path}: line {self.header_lines + int(line) + 1}: {message}, found {shortened(text)!r}"
+        )
 
 
 def _width(rewards: list[str]) -> int:
-    """How many numbers the first brackets hold."""
+    """The count of numbers in the first brackets."""
     return next((text.count(",") + 1 for text in rewards if text), 0)
 
 
 def _valuations(comments: list[str]) -> list[str]:
-    """(S,) `open=false,x=0` from Storm's `!open & x=0`, in which a tab stands before the `&`.
+    """(S,) `open=false,x=0` from Storm's `!open & x=0`, which has a tab before the `&`.
 
-    Storm writes `!open` for a boolean that is false and nothing for one that is true, so its name is known from states
-    in which it is false; one that never is says nothing anyway.
+    Storm writes `!open` for a boolean that is false and nothing for one that is true. The name of a boolean is therefore
+    taken from the states where it is false; one that is true everywhere is left out.
     """
     rows = [comment.split("\t& ") for comment in comments]
     if len({len(row) for row in rows}) != 1:
@@ -335,7 +337,7 @@ def _labels_in(tail: str) -> list[str]:
 
 
 def _pieces(mdp: MDP, actions: list[str], names: list[str] | None, labels: dict[str, Bools]) -> Iterator[str]:
-    """The file, from the actions, states and labels as it calls them."""
+    """The text of the file, in pieces, with actions, states and labels as the format writes them."""
     if empty := [label for label, mask in labels.items() if not mask.any()]:
         yield f"{EMPTY_LABELS} {' '.join(empty)}\n"
     yield f"@type: MDP\n@parameters\n\n@reward_models\n{REWARD}\n"
@@ -352,7 +354,7 @@ def _pieces(mdp: MDP, actions: list[str], names: list[str] | None, labels: dict[
 
 
 def _states(mdp: MDP, states: range, tails: list[str], actions: list[str]) -> Iterator[str]:
-    # Python's own numbers are faster to write than numpy's, and repr keeps every digit.
+    # Python numbers are faster to write than numpy's, and repr keeps every digit.
     first = mdp.first_choice[states.start : states.stop + 1].tolist()
     begin = mdp.transitions.indptr[first[0] : first[-1] + 1]
     inside = slice(int(begin[0]), int(begin[-1]))
@@ -375,14 +377,16 @@ def _states(mdp: MDP, states: range, tails: list[str], actions: list[str]) -> It
 
 
 def _action_word(name: str) -> str:
-    """One word that neither looks like rewards in brackets nor like Storm's word for a choice without a name."""
+    """One word that looks neither like rewards in brackets nor like Storm's name for a choice without a label."""
     word = one_word(name)
     return "_" + word if word.startswith("[") or word == NO_LABEL else word
 
 
 def _quoted(label: str) -> str:
     if "\n" in label:
-        raise OutputError(f"the label {short(label)!r} has a line break, which the format cannot hold; rename it")
+        raise OutputError(
+            f"the label {shortened(label)!r} contains a line break, which the format cannot hold; rename it"
+        )
     if re.fullmatch(r'[^\s"\[\]\\]+', label):
         return label
     return '"' + re.sub(r'(["\\])', r"\\\1", label) + '"'

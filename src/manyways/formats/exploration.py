@@ -1,4 +1,4 @@
-"""`explore`: a model from three Python functions, its states enumerated breadth first."""
+"""`explore`: a model from Python functions, with its states enumerated breadth first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from manyways.model.mdp import MDP
 from manyways.types import Sparse
 
 SUMS_TO_ONE = 1e-9
-TELL_EVERY = 1000
+STATES_PER_REPORT = 1000
 
 
 def explore(
@@ -26,27 +26,32 @@ def explore(
     labels: Mapping[str, Callable[[Any], bool]] | None = None,
     name: str = "model",
     progress: Callable[[int, int], None] | None = None,
+    state_name: Callable[[Any], str] = str,
+    first_actions: Iterable[Hashable] = (),
 ) -> MDP:
-    """Build a model by asking what can happen, from the start on.
+    """Build a model from functions, exploring all states that can be reached from the start.
+
+    States and actions are any hashable objects. States are numbered in the order in which they are found.
 
     Args:
         start: the first state, or a mapping from first states to probabilities.
-        actions: state -> the actions it offers.
-        outcomes: state, action -> (probability, next state, reward) of everything that can happen; a next state may
-            come up several times.
-        most_states: give up beyond so many.
-        labels: name -> which states have it.
+        actions: state -> its actions.
+        outcomes: state, action -> (probability, next state, reward) of each possible outcome; a next state may occur
+            several times.
+        most_states: raise a `ModelError` if there are more states than this.
+        labels: name -> a function from a state to whether it has the label.
         name: of the model.
-        progress: called now and then with the number of states explored and found.
-
-    States and actions are anything hashable; their `str` becomes their name. States are numbered as they are found.
+        progress: called every 1000 states with the numbers of states explored and found.
+        state_name: state -> its name.
+        first_actions: actions that are numbered first, in this order, even if no state has them; all others are numbered
+            in the order in which they are found. The name of an action is its `str`.
 
     Example:
         >>> mdp = explore(0, lambda s: ["on", "back"], lambda s, a: [(1.0, (s + (1 if a == "on" else -1)) % 5, -1.0)])
     """
     check_integer("most_states", most_states, 1)
     first = dict(start) if isinstance(start, Mapping) else {start: 1.0}
-    found = _Found(most_states)
+    found = _Found(most_states, first_actions)
     for state in first:
         found.number(state)
     at = 0
@@ -54,11 +59,11 @@ def explore(
         state = found.states[at]
         offered = list(dict.fromkeys(actions(state)))
         if not offered:
-            raise ModelError(f"state {_short(state)} offers no action; give it one that stays, or that starts again")
+            raise ModelError(f"state {_short(state)} has no action; give it one that stays there, or that restarts")
         for action in offered:
             found.add_choice(at, action, outcomes(state, action))
         at += 1
-        if progress is not None and at % TELL_EVERY == 0:
+        if progress is not None and at % STATES_PER_REPORT == 0:
             progress(at, len(found.states))
     chances = np.zeros(len(found.states))
     for state, chance in first.items():
@@ -70,7 +75,7 @@ def explore(
         start=chances,
         actions=found.actions,
         action_names=[str(action) for action in found.action_number],
-        state_names=[str(state) for state in found.states],
+        state_names=[state_name(state) for state in found.states],
         labels={
             label: np.fromiter(map(has, found.states), bool, len(chances)) for label, has in (labels or {}).items()
         },
@@ -79,12 +84,12 @@ def explore(
 
 
 class _Found:
-    """The states and choices met so far."""
+    """The states and choices found so far."""
 
-    def __init__(self, most_states: int) -> None:
+    def __init__(self, most_states: int, first_actions: Iterable[Hashable]) -> None:
         self.most_states = most_states
         self.states: list[Hashable] = []
-        self.action_number: dict[Hashable, int] = {}
+        self.action_number: dict[Hashable, int] = {action: i for i, action in enumerate(first_actions)}
         self.owner: list[int] = []
         self.actions: list[int] = []
         self.rewards: list[float] = []
@@ -94,13 +99,13 @@ class _Found:
         self._weights: list[float] = []
 
     def number(self, state: Hashable) -> int:
-        """The number of a state, a new one if it was not met before."""
+        """The number of a state; the next number for a new state."""
         known = self._number.setdefault(state, len(self.states))
         if known == len(self.states):
             if known >= self.most_states:
                 raise ModelError(
-                    f"exploring found more than {self.most_states:,} states ({len(self.owner):,} choices so far, at "
-                    f"state {_short(state)}); give a larger most_states, or a coarser state"
+                    f"the model has more than {self.most_states:,} states ({len(self.owner):,} choices so far, the next "
+                    f"state is {_short(state)}); raise most_states, or use a smaller model"
                 )
             self.states.append(state)
         return known
@@ -144,7 +149,8 @@ def _checked(outcome: Any, state: Hashable, action: Hashable) -> tuple[float, Ha
         ) from None
     if not (0 <= chance <= 1 + SUMS_TO_ONE) or not math.isfinite(reward):
         raise ModelError(
-            f"an outcome {where} has probability {chance:g} and reward {reward:g}; expected 0 to 1, and a finite reward"
+            f"an outcome {where} has probability {chance:g} and reward {reward:g}; expected a probability from 0 to 1 "
+            "and a finite reward"
         )
     return chance, target, reward
 

@@ -1,6 +1,6 @@
 """The contract of formats, and their registry.
 
-A format is one module that holds reader, writer, settings and help, and registers them as one `Format`.
+A format is one module with reader, writer, settings and help, which it registers as one `Format`.
 """
 
 from __future__ import annotations

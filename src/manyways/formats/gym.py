@@ -1,17 +1,20 @@
-"""Gymnasium environments with tabular dynamics: FrozenLake, CliffWalking, Taxi, and others that have a table `P`.
+"""Gymnasium environments with tabular dynamics: FrozenLake, CliffWalking, Taxi, and others with a table `P`.
 
-The table says which transitions end an episode. What happens then is a rule:
+The table marks the transitions that end an episode. One of two rules says what happens then:
 
-- `restart`, for the long-run average: the step that ends an episode leads back to the start distribution, as the
-  paper's goal does. No step is added, so that the model's reward per step is the environment's. What kind of end it
-  was, the goal or a hole, the model keeps in its `ends`.
-- `absorbing`, for discounted reward: where an episode ends is never left and pays nothing any more. An end in a place
-  where episodes also go on is one more state, `end`.
+- `restart`, for the long-run average: the step that ends an episode leads back to the start distribution, like the goal
+  of the paper. No step is added, so the reward per step of the model is that of the environment. The kind of end, the
+  goal or a hole, is kept in the model's `ends`.
+- `absorbing`, for discounted reward: a state in which an episode ends is never left and pays nothing. If episodes can
+  also continue in that state, the end is an additional state, `end`.
 
-Repeated successors are added up, states that nothing leads to are left out. `end_reward=50` adds a reward to every
-step that ends an episode at the goal, or anywhere if it is not known where the goal is. Where no step pays anything and
-all only cost, as in CliffWalking, the long-run average would give no reason to get anywhere: there reaching the goal
-pays as much as the dearest step costs, unless `end_reward` says otherwise. The model's name tells.
+Repeated successors are added up, and states that cannot be reached are removed. `end_reward=50` adds a reward to every
+step that ends an episode at the goal, or anywhere if the goal is unknown. If no step of an environment has a positive
+reward, as in CliffWalking, the long-run average gives no reason to reach the goal. By default, reaching the goal then
+pays as much as the most expensive step costs. The model's source contains this `end_reward`.
+
+`mdp.name` is the id of the environment. `mdp.source` contains all settings, `gym:FrozenLake-v1?map_name=8x8&terminal=restart`,
+and reading it again gives the same model.
 """
 
 from __future__ import annotations
@@ -25,15 +28,15 @@ import numpy as np
 from scipy import sparse
 
 from manyways.errors import ModelError, SettingError, SourceError
-from manyways.formats.format import FORMATS, Format, any_text, any_value
+from manyways.formats.format import FORMATS, Format, any_value, number
 from manyways.model.graph import reachable, reachable_from_start
 from manyways.model.layout import Grid
 from manyways.model.mdp import MDP
-from manyways.types import Floats
+from manyways.types import Bools, Floats, Ints
 
 PREFIX = "gym:"
 RULES = ("restart", "absorbing")
-DIRECTIONS = {
+ACTION_NAMES = {
     "FrozenLakeEnv": ("left", "down", "right", "up"),
     "CliffWalkingEnv": ("up", "right", "down", "left"),
     "TaxiEnv": ("south", "north", "east", "west", "pick up", "drop off"),
@@ -42,7 +45,7 @@ DIRECTIONS = {
 
 @dataclass(frozen=True)
 class TabularEnvironment:
-    """An environment and the model read from it.
+    """An environment and its model.
 
     Attributes:
         env: the environment.
@@ -62,98 +65,158 @@ def is_environment(source: object) -> bool:
     return hasattr(getattr(source, "unwrapped", None), "P")
 
 
+def rule(text: str) -> str:
+    """One of restart, absorbing."""
+    if text not in RULES:
+        raise ValueError
+    return text
+
+
 def read_gym(place: Any, absorbing: bool = False, **settings: Any) -> MDP:
-    """The model of an environment, or of one named as `gym:ID`; see `open_gym`."""
+    """The model of an environment object, or of the environment named `gym:ID`; see `open_gym`."""
     if not isinstance(place, str):
         return model_of(place, RULES[absorbing]).mdp
     return open_gym(place, absorbing, **settings).mdp
 
 
 def open_gym(
-    place: str, absorbing: bool = False, terminal: str | None = None, end_reward: Any = None, **keywords: Any
+    place: str, absorbing: bool = False, terminal: str | None = None, end_reward: float | None = None, **keywords: Any
 ) -> TabularEnvironment:
-    """The environment named as `gym:ID`, and its model.
+    """The environment named `gym:ID`, and its model.
 
     Args:
         place: `gym:` and the id of an environment.
         absorbing: whether the rule for the end of an episode is "absorbing" instead of "restart".
-        terminal: the rule by its name, in place of `absorbing`.
-        end_reward: added to every step that ends an episode at the goal.
+        terminal: the name of the rule; takes precedence over `absorbing`.
+        end_reward: added to every step that ends an episode at the goal; see the head of this module for the default.
         keywords: for `gymnasium.make`.
     """
     rule = RULES[absorbing] if terminal is None else terminal
-    if isinstance(end_reward, (str, bool)):
-        raise SourceError(f"{place}: end_reward must be a number, found {end_reward!r}")
-    if rule not in RULES:
-        raise SourceError(f"{place}: terminal must be one of {', '.join(RULES)}, found {rule!r}")
-    env, used = _made(place.removeprefix(PREFIX), keywords, place)
+    env, used = _make(place.removeprefix(PREFIX), keywords, place)
     opened = model_of(env, rule, used, end_reward)
     given = keywords | ({} if opened.end_reward == 0 and end_reward is None else {"end_reward": opened.end_reward})
-    source = (
-        f"{PREFIX}{used}?{urlencode({name: _written(value) for name, value in (given | {'terminal': rule}).items()})}"
-    )
-    return replace(opened, mdp=opened.mdp.read_from(source))
+    query = urlencode({name: _setting_text(value) for name, value in (given | {"terminal": rule}).items()})
+    return replace(opened, mdp=opened.mdp.read_from(f"{PREFIX}{used}?{query}"))
 
 
-def _written(value: Any) -> str:
-    """A setting as it stands in a source."""
+def _setting_text(value: Any) -> str:
+    """A setting as it is written in a source."""
     return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 def model_of(
     env: Any, rule: str = "restart", name: str | None = None, end_reward: float | None = None
 ) -> TabularEnvironment:
-    """The model of an environment whose `unwrapped.P[state][action]` lists (probability, next state, reward, ended)."""
+    """The model of an environment whose `unwrapped.P[state][action]` lists (probability, next state, reward, ended).
+
+    Args:
+        env: the environment.
+        rule: one of `RULES`.
+        name: of the model; by default the id of the environment, or its class if it has no id.
+        end_reward: as for `open_gym`.
+    """
     inner = env.unwrapped
-    name = name or f"{type(inner).__name__}"
+    name = str(name or getattr(getattr(env, "spec", None), "id", None) or type(inner).__name__)
     if not is_environment(env):
         raise SourceError(f"{name} has no table of its dynamics (`env.unwrapped.P`), so it cannot be read as a model")
-    rows = [
-        (s, a, float(p), int(t), float(r), bool(ended))
-        for s, actions in inner.P.items()
-        for a, outcomes in actions.items()
-        for p, t, r, ended in outcomes
-    ]
-    if not rows:
-        raise ModelError(f"{name} has an empty table of dynamics")
-    state, action, chance, target, reward, ended = (np.array(column) for column in zip(*rows, strict=True))
-    n = int(max(state.max(), target.max())) + 1
-    start, details = _start(inner, n), _details(inner, n)
+    table = _Table.of(inner, name)
+    start, details = _start(inner, table.n), _details(inner, table.n)
     if end_reward is None:
-        only_costs = rule == "restart" and "goal" in details.ends and reward.max() <= 0
-        end_reward = max(0.0, -float(reward.min())) if only_costs else 0.0
-    end_rewards = end_reward * details.ends.get("goal", np.ones(n))
-    reward = reward + end_rewards[target] * ended
-    kinds, again = details.ends, ended
+        only_costs = rule == "restart" and "goal" in details.ends and table.reward.max() <= 0
+        end_reward = max(0.0, -float(table.reward.min())) if only_costs else 0.0
+    end_rewards = end_reward * details.ends.get("goal", np.ones(table.n))
+    table = replace(table, reward=table.reward + end_rewards[table.target] * table.ended)
     if rule == "absorbing":
-        kinds, again = {}, np.zeros(len(ended), bool)
-        final = _final(state, target, ended, start > 0)
-        target = np.where(ended & ~final[target], n, target)
-        chance = np.where(final[state], 0.0, chance)  # what an environment says of its ends, nobody ever does
-    n_actions = int(action.max()) + 1
-    taken = chance > 0
-    keys, choice = np.unique((state * n_actions + action)[taken], return_inverse=True)
+        table, details = table.absorbing(start > 0), replace(details, ends={})
+    action_names = ACTION_NAMES.get(type(inner).__name__)
+    return TabularEnvironment(env, _model(table, start, details, action_names, name), end_rewards, float(end_reward))
 
-    def total(amount: np.ndarray) -> np.ndarray:
-        """(N,) sums by choice, and nothing for the choices to stay that are added at the end."""
-        return np.append(np.bincount(choice, amount[taken], minlength=len(keys)), np.zeros(len(stays)))
 
+# ---- the table of dynamics --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The outcomes in an environment's table, one per row.
+
+    Attributes:
+        n: the number of observations.
+        state, action: (rows,) the choice that an outcome belongs to.
+        chance, target, reward: (rows,) the probability, the next state and the reward.
+        ended: (rows,) whether the outcome ends the episode.
+    """
+
+    n: int
+    state: Ints
+    action: Ints
+    chance: Floats
+    target: Ints
+    reward: Floats
+    ended: Bools
+
+    @classmethod
+    def of(cls, inner: Any, name: str) -> _Table:
+        rows = [
+            (s, a, float(p), int(t), float(r), bool(ended))
+            for s, actions in inner.P.items()
+            for a, outcomes in actions.items()
+            for p, t, r, ended in outcomes
+        ]
+        if not rows:
+            raise ModelError(f"{name} has an empty table of dynamics")
+        state, action, chance, target, reward, ended = (np.array(column) for column in zip(*rows, strict=True))
+        return cls(int(max(state.max(), target.max())) + 1, state, action, chance, target, reward, ended)
+
+    def absorbing(self, first: Bools) -> _Table:
+        """The table with final states instead of ends of episodes; state n is the end where episodes can also continue.
+
+        `first` (n,) marks the states in which episodes begin.
+        """
+        continues = ~self.ended
+        moves = sparse.csr_array(
+            (np.ones(continues.sum()), (self.state[continues], self.target[continues])), shape=(self.n, self.n)
+        )
+        inside = reachable(moves, first)
+        final = np.zeros(self.n, bool)
+        final[self.target[self.ended & inside[self.state]]] = True
+        final &= ~inside
+        return replace(
+            self,
+            target=np.where(self.ended & ~final[self.target], self.n, self.target),
+            chance=np.where(final[self.state], 0.0, self.chance),  # outcomes in final states never happen
+            ended=np.zeros(len(self.ended), bool),
+        )
+
+
+def _model(table: _Table, start: Floats, details: _Details, action_names: tuple[str, ...] | None, name: str) -> MDP:
+    """The model of a table. States without outcomes, and the additional state n, stay where they are."""
+    n, n_actions = table.n, int(table.action.max()) + 1
+    taken = table.chance > 0
+    keys, choice = np.unique((table.state * n_actions + table.action)[taken], return_inverse=True)
     stays = np.setdiff1d(np.arange(n + 1), keys // n_actions)
     owner = np.append(keys // n_actions, stays)
-    going = sparse.csr_array(((chance * ~again)[taken], (choice, target[taken])), shape=(len(keys), n + 1))
-    staying = sparse.csr_array((np.ones(len(stays)), (np.arange(len(stays)), stays)), shape=(len(stays), n + 1))
-    restarting = sparse.csr_array(total(chance * again)[:, None]) @ sparse.csr_array(np.append(start, 0.0)[None, :])
     order = np.argsort(owner, kind="stable")
+
+    def total(amount: np.ndarray) -> np.ndarray:
+        """(N,) sums by choice; 0 for the choices that stay, which come last."""
+        return np.append(np.bincount(choice, amount[taken], minlength=len(keys)), np.zeros(len(stays)))
+
+    moving = sparse.csr_array(
+        ((table.chance * ~table.ended)[taken], (choice, table.target[taken])), shape=(len(keys), n + 1)
+    )
+    staying = sparse.csr_array((np.ones(len(stays)), (np.arange(len(stays)), stays)), shape=(len(stays), n + 1))
+    ending = sparse.csr_array(total(table.chance * table.ended)[:, None])
+    restarting = ending @ sparse.csr_array(np.append(start, 0.0)[None, :])
     mdp = MDP.from_csr(
-        sparse.csr_array(sparse.vstack([going, staying]) + restarting)[order],
-        total(chance * reward)[order],
+        sparse.csr_array(sparse.vstack([moving, staying]) + restarting)[order],
+        total(table.chance * table.reward)[order],
         np.searchsorted(owner[order], np.arange(n + 2)),
         start=np.append(start, 0.0),
         actions=np.append(keys % n_actions, np.zeros(len(stays), np.int64))[order],
-        action_names=DIRECTIONS.get(type(inner).__name__) or [str(a) for a in range(n_actions)],
+        action_names=action_names or [str(a) for a in range(n_actions)],
         state_names=(*details.names, "end"),
-        labels={name: np.append(mask, False) for name, mask in details.marks.items()},
-        ends={name: total(chance * again * mask[target])[order] for name, mask in kinds.items()},
+        labels={label: np.append(mask, False) for label, mask in details.marks.items()},
+        ends={end: total(table.chance * table.ended * mask[table.target])[order] for end, mask in details.ends.items()},
         observations=np.arange(n + 1),
         name=name,
     )
@@ -161,22 +224,34 @@ def model_of(
     seen = mdp.observations
     if details.grid is not None and seen is not None and seen.max() < n:
         mdp = replace(mdp, layout=replace(details.grid, cells=details.grid.cells[seen]))
-    return TabularEnvironment(env, mdp, end_rewards, float(end_reward))
+    return mdp
 
 
-def _final(state: np.ndarray, target: np.ndarray, ended: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """(n,) the states in which episodes end and none begins or goes on."""
-    n, on = len(first), ~ended
-    going_on = reachable(sparse.csr_array((np.ones(on.sum()), (state[on], target[on])), shape=(n, n)), first)
-    final = np.zeros(n, bool)
-    final[target[ended & going_on[state]]] = True
-    return final & ~going_on
+def _start(inner: Any, n: int) -> Floats:
+    given = getattr(inner, "initial_state_distrib", None)
+    if given is None:
+        raise SourceError(
+            f"{type(inner).__name__} has no start distribution (`env.unwrapped.initial_state_distrib`); "
+            "build the model with MDP.from_transitions and its start"
+        )
+    start = np.zeros(n)
+    start[: len(given)] = given
+    return start / start.sum()
+
+
+# ---- names, labels and ends of known environments ---------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Details:
-    """What is known about the states of an environment beyond their numbers; `ends` are those in which an episode
-    that ends there has ended in one way or another."""
+    """What is known about the states of an environment.
+
+    Attributes:
+        names: (n,) of the states.
+        marks: the labels, each an (n,) mask.
+        ends: the kinds of ends, each an (n,) mask of the states in which an ended episode is of that kind.
+        grid: where to draw the states.
+    """
 
     names: tuple[str, ...]
     marks: dict[str, np.ndarray]
@@ -224,35 +299,27 @@ def _taxi(inner: Any, n: int) -> _Details:
     )
 
 
-def _start(inner: Any, n: int) -> np.ndarray:
-    given = getattr(inner, "initial_state_distrib", None)
-    if given is None:
-        raise SourceError(
-            f"{type(inner).__name__} does not tell where episodes begin (`env.unwrapped.initial_state_distrib`); "
-            "build the model with MDP.from_transitions and its start"
-        )
-    start = np.zeros(n)
-    start[: len(given)] = given
-    return start / start.sum()
+# ---- making an environment --------------------------------------------------------------------
 
 
-def _made(name: str, settings: dict[str, Any], source: str) -> tuple[Any, str]:
-    """The environment, without its limit on steps, which is no part of the dynamics; and the id that it was made of."""
+def _make(name: str, keywords: dict[str, Any], source: str) -> tuple[Any, str]:
+    """The environment, without its limit on steps, which is not part of the dynamics, and the id that was used."""
     try:
         import gymnasium
-        from gymnasium.error import DeprecatedEnv, Error
+        from gymnasium.error import DeprecatedEnv
     except ImportError:
         raise SettingError("Gymnasium environments need Gymnasium: pip install 'manyways[gym]'") from None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about versions and wrappers; what matters is said below
+        warnings.simplefilter("ignore")  # about versions and wrappers
         try:
             try:
-                return gymnasium.make(name, max_episode_steps=-1, **settings), name
-            except DeprecatedEnv:  # Gymnasium has retired this version: take the one that replaced it
+                return gymnasium.make(name, max_episode_steps=-1, **keywords), name
+            except DeprecatedEnv:  # Gymnasium has removed this version, so take the newest one
                 newest = _newest(gymnasium, name)
-                return gymnasium.make(newest, max_episode_steps=-1, **settings), newest
-        except (Error, TypeError, ValueError, ImportError, AttributeError) as error:
-            raise SourceError(f"{source}: Gymnasium cannot make it: {str(error).splitlines()[0]}") from None
+                return gymnasium.make(newest, max_episode_steps=-1, **keywords), newest
+        except Exception as error:  # environments raise any kind of error for keywords that they do not accept
+            message = f"{error}".strip() or type(error).__name__
+            raise SourceError(f"{source}: Gymnasium cannot make it: {message.splitlines()[0]}") from None
 
 
 def _newest(gymnasium: Any, name: str) -> str:
@@ -261,12 +328,12 @@ def _newest(gymnasium: Any, name: str) -> str:
     return max(versions, key=lambda key: int(key.rpartition("-v")[2]), default=name)
 
 
-GYM = FORMATS.add(
+FORMATS.add(
     Format(
         "Gymnasium environments with a table of their dynamics",
         read_gym,
         names=f"{PREFIX}.+",
-        settings={"terminal": any_text, "end_reward": any_value},
+        settings={"terminal": rule, "end_reward": number},
         other_settings=any_value,
         takes=is_environment,
         episodes=True,

@@ -1,10 +1,9 @@
-"""Maps of robots: the YAML and image files of ROS and Nav2 map servers.
+"""Maps of robots: the YAML and image files of the map servers of ROS and Nav2.
 
-A pixel's occupancy is its darkness (its brightness with `negate`). Above `occupied_thresh` it is
-occupied, below `free_thresh` free. In between it is unknown, and blocked here: no plan should lead
-through what nobody has seen. One moves in eight directions, past no corner, and blocked cells are
-no states. Places are metres in the map's frame: the origin is the lower left corner of the image,
-whose first row is its top.
+The occupancy of a pixel is its darkness (with `negate`, its brightness). A pixel above `occupied_thresh` is occupied,
+one below `free_thresh` is free. Pixels in between are unknown and count as blocked, because a plan must not lead through
+unexplored space. Moves go in eight directions and do not cut corners, and blocked cells are not states. Places are
+metres in the frame of the map: the origin is the lower left corner of the image, whose first row is its top.
 """
 
 from __future__ import annotations
@@ -21,18 +20,19 @@ from typing import Any
 import numpy as np
 
 from manyways.errors import SettingError, SourceError, check_integer
+from manyways.files import read_bytes, read_text
 from manyways.formats.format import FORMATS, Format, any_text, integer
-from manyways.formats.movingai import (
-    LARGEST_FILE,
-    LARGEST_GRID,
+from manyways.formats.placed_maps import (
+    LARGEST_MAP_FILE,
+    MOST_CELLS,
     OPEN_GRID,
     PLACED,
     Place,
     check_count,
     check_free,
     check_inside,
-    file_content,
     place,
+    whole_cell,
 )
 from manyways.model.mdp import MDP
 from manyways.types import Bools
@@ -40,11 +40,21 @@ from manyways.worlds.grid import grid_world
 
 LARGEST_YAML = 2**16
 UNITS = ("m", "cells")
+GREY_PNM = (b"P2", b"P5")
+"""How PGM files begin: plain (numbers as text) and raw (one or two bytes per pixel)."""
 
 
 @dataclass(frozen=True)
 class MapFile:
-    """What the YAML file says."""
+    """The content of the YAML file.
+
+    Attributes:
+        image: the path of the image.
+        resolution: metres per pixel.
+        origin: (x, y) of the lower left corner of the image, in metres.
+        negate: whether bright pixels are occupied instead of dark ones.
+        free: the occupancy below which a pixel is free.
+    """
 
     image: str
     resolution: float
@@ -65,28 +75,24 @@ def read_nav2(
     """The world of a robot's map.
 
     Args:
-        path: to the YAML file; the image is sought beside it, unless its path is absolute.
+        path: the YAML file; a relative path of the image is relative to its folder.
         start: (x, y) or "x,y".
         goal: likewise.
-        unit: "m" if places are metres in the map's frame; "cells" if they are column and row of a
-            pixel, counted from 0 at the top left.
-        coarsen: how many pixels a cell has in each direction. It is blocked if any of them is, and
-            at the right and bottom edge if the image does not fill it.
-        settings: of `grid_world`; 8 directions and walls that cannot be entered unless told otherwise.
+        unit: "m" if places are metres in the frame of the map; "cells" if they are column and row of a pixel, counted
+            from 0 at the top left.
+        coarsen: the number of pixels per cell in each direction. A cell is blocked if any of its pixels is, or if the
+            image ends inside it.
+        settings: of `grid_world`; the defaults are 8 directions and walls that cannot be entered.
     """
     path = Path(path)
     name = path.stem
     if unit not in UNITS:
         raise SettingError(f"{name}: unit must be one of {', '.join(UNITS)}, found {unit!r}")
     coarsen = check_integer("coarsen", coarsen, 1)
-    try:
-        text = file_content(path, LARGEST_YAML).decode("utf-8")
-    except UnicodeDecodeError:
-        raise SourceError(f"{path} is not a text file; expected the YAML file of a map") from None
-    said = parse_yaml(text, name)
-    image = path.parent / said.image
-    bright, white = read_image(file_content(image, LARGEST_FILE), image.name)
-    pixels = (bright if said.negate else white - bright) / white >= said.free
+    described = parse_yaml(read_text(path, LARGEST_YAML, "expected the YAML file of a map"), name)
+    image = path.parent / described.image
+    brightness, white = read_image(read_bytes(image, LARGEST_MAP_FILE), image.name)
+    pixels = (brightness if described.negate else white - brightness) / white >= described.free
     if coarsen > min(pixels.shape):
         raise SettingError(
             f"{name}: cells of {coarsen} x {coarsen} pixels do not fit the image, which has "
@@ -97,7 +103,7 @@ def read_nav2(
     ends = []
     for what, given in (("start", start), ("goal", goal)):
         x, y = place(given, what, name, f"{path.name}?start=1.5,2&goal=8,4.5 (metres)")
-        cell, shown = _pixel(x, y, unit, said, pixels.shape[0], what, name)
+        cell, shown = _pixel(x, y, unit, described, pixels.shape[0], what, name)
         check_inside(pixels.shape, cell, what, shown, name)
         if coarsen > 1:
             cell = (cell[0] // coarsen, cell[1] // coarsen)
@@ -108,18 +114,18 @@ def read_nav2(
 
 
 def _pixel(
-    x: float, y: float, unit: str, said: MapFile, rows: int, what: str, name: str
+    x: float, y: float, unit: str, described: MapFile, rows: int, what: str, name: str
 ) -> tuple[tuple[int, int], str]:
-    """The (row, column) of a place, and how to show it in both units."""
+    """The (row, column) of a place, and the place in both units, for messages."""
     if unit == "cells":
-        if x != math.floor(x) or y != math.floor(y):
-            raise SettingError(f"{name}: the {what} must be a cell, two whole numbers x,y; found {x:g},{y:g}")
-        column, row = int(x), int(y)
-        x = said.origin[0] + (column + 0.5) * said.resolution
-        y = said.origin[1] + (rows - row - 0.5) * said.resolution
+        row, column = whole_cell(x, y, what, name)
+        x = described.origin[0] + (column + 0.5) * described.resolution
+        y = described.origin[1] + (rows - row - 0.5) * described.resolution
     else:
-        # A billionth of a pixel, for 0.3 m are three pixels of 0.1 m though 0.3 / 0.1 < 3 in floats.
-        across, up = ((at - zero) / said.resolution + 1e-9 for at, zero in zip((x, y), said.origin, strict=True))
+        # Plus a billionth of a pixel: 0.3 m are three pixels of 0.1 m, but 0.3 / 0.1 < 3 in floating point.
+        across, up = (
+            (at - zero) / described.resolution + 1e-9 for at, zero in zip((x, y), described.origin, strict=True)
+        )
         if not (math.isfinite(across) and math.isfinite(up)):
             raise SourceError(f"{name}: the {what} ({x:g} m, {y:g} m) lies outside the map")
         column, row = math.floor(across), rows - 1 - math.floor(up)
@@ -127,82 +133,83 @@ def _pixel(
 
 
 def _merged(pixels: Bools, n: int) -> Bools:
-    """(rows, columns) of which each is set if any of its n x n pixels is, or lies off the image."""
+    """(rows, columns) cells of n x n pixels; a cell is set if any of its pixels is set or lies outside the image."""
     if n == 1:
         return pixels
     rows, columns = (-(-length // n) for length in pixels.shape)
-    whole = np.ones((rows * n, columns * n), bool)
-    whole[: pixels.shape[0], : pixels.shape[1]] = pixels
-    return np.asarray(whole.reshape(rows, n, columns, n).any(axis=(1, 3)))
+    padded = np.ones((rows * n, columns * n), bool)
+    padded[: pixels.shape[0], : pixels.shape[1]] = pixels
+    return np.asarray(padded.reshape(rows, n, columns, n).any(axis=(1, 3)))
 
 
 # ---- the YAML file ------------------------------------------------------------------------------
 
 
 def parse_yaml(text: str, name: str) -> MapFile:
-    """What a map's YAML says, or an error that names the entry at fault."""
+    """The content of a map's YAML file; errors name the entry at fault."""
+    entries = _load_yaml(text, name)
+    if not isinstance(entries, dict) or "image" not in entries:
+        raise SourceError(f"{name} is not the YAML file of a map: expected the entries image, resolution and origin")
+    image = entries["image"]
+    if not isinstance(image, str) or not image:
+        raise SourceError(f"{name}: image must be the path of a PGM, PNG or BMP file, found {_shown(image)}")
+    mode = entries.get("mode", "trinary")
+    if mode not in ("trinary", "scale"):  # both have the same free pixels
+        raise SourceError(f"{name}: mode must be trinary or scale, found {_shown(mode)}")
+    resolution = _number(entries.get("resolution"), "resolution", name)
+    if not resolution > 0:
+        raise SourceError(f"{name}: resolution must be metres per pixel, above 0, found {resolution:g}")
+    occupied = _number(entries.get("occupied_thresh", 0.65), "occupied_thresh", name)
+    free = _number(entries.get("free_thresh", 0.196), "free_thresh", name)
+    if not 0 <= free <= occupied <= 1:
+        raise SourceError(f"{name}: expected 0 <= free_thresh <= occupied_thresh <= 1, found {free:g} and {occupied:g}")
+    negate = entries.get("negate", 0)
+    if not isinstance(negate, int) or negate not in (0, 1):
+        raise SourceError(f"{name}: negate must be 0 or 1, found {_shown(negate)}")
+    return MapFile(image, resolution, _origin(entries.get("origin"), name), bool(negate), free)
+
+
+def _load_yaml(text: str, name: str) -> Any:
     try:
         import yaml
     except ImportError:
         raise SettingError("reading a robot's map needs PyYAML: pip install 'manyways[maps]'") from None
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
-            raise SourceError(
-                f"{name} refers to parts of itself, which no map needs and which can make a little very much"
-            )
-        said = yaml.safe_load(text)
+            raise SourceError(f"{name} has YAML aliases, which are refused because they can expand without limit")
+        return yaml.safe_load(text)
     except SourceError:
         raise
     except yaml.YAMLError as error:
         raise SourceError(f"{name} is not a YAML file: {' '.join(str(error).split())[:300]}") from None
-    except Exception as error:  # PyYAML lets out what Python says of dates, numbers and nesting beyond its limits
+    except Exception as error:  # PyYAML passes on Python's own errors for invalid dates, long numbers and deep nesting
         raise SourceError(f"{name} is not a YAML file: {type(error).__name__}: {str(error)[:200]}") from None
-    if not isinstance(said, dict) or "image" not in said:
-        raise SourceError(f"{name} is not the YAML file of a map: expected the entries image, resolution and origin")
-    image = said["image"]
-    if not isinstance(image, str) or not image:
-        raise SourceError(f"{name}: image must be the path of a PGM or PNG file, found {_shown(image)}")
-    mode = said.get("mode", "trinary")
-    if mode not in ("trinary", "scale"):  # which agree on what is free
-        raise SourceError(f"{name}: mode must be trinary or scale, found {_shown(mode)}")
-    resolution = _number(said, "resolution", None, name)
-    if not resolution > 0:
-        raise SourceError(f"{name}: resolution must be metres a pixel, above 0, found {resolution:g}")
-    occupied = _number(said, "occupied_thresh", 0.65, name)
-    free = _number(said, "free_thresh", 0.196, name)
-    if not 0 <= free <= occupied <= 1:
-        raise SourceError(f"{name}: expected 0 <= free_thresh <= occupied_thresh <= 1, found {free:g} and {occupied:g}")
-    negate = said.get("negate", 0)
-    if not isinstance(negate, int) or negate not in (0, 1):
-        raise SourceError(f"{name}: negate must be 0 or 1, found {_shown(negate)}")
-    return MapFile(image, resolution, _origin(said.get("origin"), name), bool(negate), free)
 
 
 def _origin(origin: Any, name: str) -> tuple[float, float]:
     if not isinstance(origin, list) or len(origin) != 3:
         raise SourceError(f"{name}: origin must be [x, y, yaw], found {_shown(origin)}")
-    x, y, yaw = (_number(dict(enumerate(origin)), i, None, name, f"origin[{i}]") for i in range(3))
+    x, y, yaw = (_number(value, f"origin[{i}]", name) for i, value in enumerate(origin))
     if yaw != 0:
         raise SourceError(
-            f"{name}: the origin's yaw is {yaw:g}; turned maps are not read: turn the image and set the yaw to 0"
+            f"{name}: the origin's yaw is {yaw:g}; rotated maps are not supported: rotate the image and set the yaw to 0"
         )
     return x, y
 
 
-def _number(said: dict[Any, Any], key: Any, default: float | None, name: str, called: str = "") -> float:
-    value = said.get(key, default)
+def _number(value: Any, entry: str, name: str) -> float:
     if isinstance(value, str) and re.fullmatch(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+", value):
-        value = float(value)  # PyYAML takes 5e-2 for text, as YAML 1.1 does; map servers do not
+        value = float(value)  # PyYAML reads 5e-2 as text, as YAML 1.1 does; map servers read a number
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
             return float(value)
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer too large for a float
         pass
-    raise SourceError(f"{name}: {called or key} must be a finite number, found {_shown(value)}")
+    raise SourceError(f"{name}: {entry} must be a finite number, found {_shown(value)}")
 
 
 def _shown(value: Any) -> str:
-    """A value for a message. Lists by length only: by aliases, a short file can say an endless one."""
+    """A value for a message; of lists and mappings only the length, because they may be long."""
     if value is None:
         return "nothing"
     if isinstance(value, (str, float)) or (isinstance(value, int) and abs(value) < 10**12):
@@ -217,73 +224,65 @@ def _shown(value: Any) -> str:
 
 def read_image(content: bytes, name: str) -> tuple[np.ndarray, int]:
     """(rows, columns) brightness of a PGM, PNG or BMP image, and the brightness of white."""
-    return _read_pgm(content, name) if content[:2] in (b"P2", b"P5") else _read_by_pillow(content, name)
+    from PIL import Image, UnidentifiedImageError
 
-
-def _read_pgm(content: bytes, name: str) -> tuple[np.ndarray, int]:
-    """PGM, plain (P2) and raw (P5): magic, width, height and maxval, with comments, then the pixels."""
-    gap = rb"(?:\s|#[^\r\n]*[\r\n])+"
-    header = re.match(rb"P[25]" + 3 * (gap + rb"([0-9]{1,9})") + rb"(?:#[^\r\n]*)?\s", content)
-    if header is None:
-        raise SourceError(
-            f"{name}: the header of the PGM image is damaged; expected P2 or P5, width, height and maxval"
-        )
-    width, height, most = map(int, header.groups())
-    _check_size(width, height, name)
-    if not 0 < most < 65536:
-        raise SourceError(f"{name}: the PGM image's maxval must lie in 1..65535, found {most}")
-    count = width * height
-    if content[:2] == b"P5":
-        kind = np.dtype(np.uint8 if most < 256 else ">u2")
-        end = header.end() + count * kind.itemsize
-        pixels = np.frombuffer(content, kind, min(count, (len(content) - header.end()) // kind.itemsize), header.end())
-        more = len(content[end:].strip()) > 0
-    else:
-        plain = re.sub(rb"#[^\r\n]*", b"", content[header.end() :]).strip()
-        if not re.fullmatch(rb"[0-9\s]*", plain) or re.search(rb"[0-9]{6}", plain):
-            raise SourceError(f"{name}: the PGM image has pixels that are no whole numbers from 0 to {most}")
-        pixels = np.fromstring(plain.decode(), np.int32, sep=" ") if plain else np.zeros(0, np.int32)
-        more = len(pixels) > count
-    if len(pixels) < count or more:
-        raise SourceError(
-            f"{name}: the PGM image {'is too long' if more else 'is truncated'}: {width} x {height} are {count} pixels, "
-            f"found {'more' if more else len(pixels)}"
-        )
-    if pixels.max() > most:
-        raise SourceError(f"{name}: the PGM image has a pixel of {pixels.max()} above its maxval {most}")
-    return pixels.reshape(height, width).astype(np.int32), most
-
-
-def _read_by_pillow(content: bytes, name: str) -> tuple[np.ndarray, int]:
-    from PIL import Image
-
+    is_pgm = content[:2] in GREY_PNM
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(content), formats=("PNG", "BMP")) as image:
-                _check_size(image.width, image.height, name)  # before a pixel is decoded
-                if image.mode.startswith("I"):
-                    return np.asarray(image).astype(np.int32), 65535
-                if image.mode in ("1", "L"):
-                    return np.asarray(image.convert("L")).astype(np.int32), 255
-                # The mean of the colours; map servers do not look at transparency either.
-                return np.asarray(image.convert("RGBA"))[..., :3].mean(axis=2), 255
+            with Image.open(io.BytesIO(content), formats=("PPM",) if is_pgm else ("PNG", "BMP")) as image:
+                _check_size(image.width, image.height, name)  # before any pixel is decoded
+                return _pgm_brightness(image, content, name) if is_pgm else _brightness(image)
     except SourceError:
         raise
     except (Image.DecompressionBombWarning, Image.DecompressionBombError):
-        raise SourceError(f"{name}: the image is too large; it may have at most {LARGEST_GRID:,} pixels") from None
-    except Exception as error:  # a damaged image makes Pillow's decoders raise nearly anything
+        raise SourceError(f"{name}: the image is too large; it may have at most {MOST_CELLS:,} pixels") from None
+    except UnidentifiedImageError:
+        raise SourceError(f"{name} is not a PGM, PNG or BMP image, or its header is damaged") from None
+    except Exception as error:  # for damaged images, Pillow's decoders raise many kinds of errors
         raise SourceError(
-            f"{name} is not a PGM, PNG or BMP image, or damaged: {type(error).__name__}: {str(error)[:200]}"
+            f"{name} is a damaged {'PGM' if is_pgm else 'PNG or BMP'} image: {type(error).__name__}: {str(error)[:200]}"
         ) from None
 
 
+def _brightness(image: Any) -> tuple[np.ndarray, int]:
+    if image.mode.startswith("I"):
+        return np.asarray(image).astype(np.int32), 65535
+    if image.mode in ("1", "L"):
+        return np.asarray(image.convert("L")).astype(np.int32), 255
+    # The mean of the colours; like the map servers, without regard to transparency.
+    return np.asarray(image.convert("RGBA"))[..., :3].mean(axis=2), 255
+
+
+def _pgm_brightness(image: Any, content: bytes, name: str) -> tuple[np.ndarray, int]:
+    """As `_brightness`, in the units of the file.
+
+    Pillow stretches the values 0..maxval to 0..255 or 0..65535 and rounds. The step of that scale is at least one, so
+    rounding back gives exactly the values of the file, which are then compared with the thresholds.
+    """
+    full = 255 if image.mode == "L" else 65535
+    (tile,) = image.tile
+    maxval = tile.args[-1] if isinstance(tile.args, tuple) else full
+    _check_pgm_length(content, tile.offset, image.width * image.height, 1 if full == 255 else 2, name)
+    stretched = np.asarray(image).astype(np.int32)
+    return (stretched if maxval == full else np.rint(stretched * (maxval / full))), maxval
+
+
+def _check_pgm_length(content: bytes, offset: int, count: int, pixel_bytes: int, name: str) -> None:
+    """Refuse more pixels than the header says, which Pillow ignores: the width is probably wrong."""
+    if content.startswith(b"P5"):
+        too_long = len(content[offset + count * pixel_bytes :].strip()) > 0
+    else:
+        plain = np.frombuffer(re.sub(rb"#[^\r\n]*", b"", content[offset:]), np.uint8) > ord(" ")
+        too_long = int(plain[:1].sum()) + np.count_nonzero(plain[1:] & ~plain[:-1]) > count
+    if too_long:
+        raise SourceError(f"{name}: the PGM image is too long: its header says {count} pixels, more follow")
+
+
 def _check_size(width: int, height: int, name: str) -> None:
-    if width < 1 or height < 1:
-        raise SourceError(f"{name}: the image has {width} x {height} pixels; expected at least one")
-    if width * height > LARGEST_GRID:
+    if width * height > MOST_CELLS:
         raise SourceError(
-            f"{name}: the image has {width} x {height} pixels; it may have at most {LARGEST_GRID:,}: scale it down"
+            f"{name}: the image has {width} x {height} pixels; it may have at most {MOST_CELLS:,}: scale it down"
         )
 
 

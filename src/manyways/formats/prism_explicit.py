@@ -1,41 +1,45 @@
-"""PRISM's explicit files: one model in several text files of one name, told apart by their endings.
+"""PRISM's explicit files: one model in several text files with the same stem and different endings.
 
 `.tra`: a line `states choices transitions`, then `source choice target probability [action]`; for a DTMC
-`states transitions`, then `source target probability`. Beside it, if there are any:
+`states transitions`, then `source target probability`. The other files are optional:
 `.lab`: `0="init" 1="far"`, then `3: 0 1`. `.sta`: `(x,y)`, then `0:(0,1)`.
 `.srew`, rewards of states: `states nonzeros`, then `state reward`.
 `.trew`, rewards of transitions: `states choices nonzeros`, then `source choice target reward`.
 PRISM numbers the reward files if there are several rewards.
+
+Tables of numbers are read with array operations on the bytes (see explicit_text.py). MEASURED_PRISM
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 from scipy import sparse
 
 from manyways.errors import OutputError, SourceError
+from manyways.files import atomic, open_regular
 from manyways.formats.explicit_text import (
-    NEWLINE,
+    COMMENTS,
+    LARGEST_FILE,
+    LINES_AT_ONCE,
     REWARD,
-    SPACE,
+    TableFile,
     check_start,
-    chosen_reward,
-    first_misfit,
-    kept_apart,
-    labels_of,
+    distinct_names,
+    last_words,
     numbered,
     one_line,
     one_word,
-    read_bytes,
-    short,
-    split_labels,
-    table,
+    parts_of_lines,
+    reward_index,
+    shortened,
+    start_and_labels,
+    states_by_label,
     write_pieces,
 )
 from manyways.formats.format import FORMATS, Format, any_text
@@ -45,40 +49,39 @@ from manyways.types import Bools, Floats, Ints, Sparse
 
 STATE_REWARDS, TRANSITION_REWARDS = (".srew", ".rews"), (".trew", ".rewt")
 REWARD_TITLE = re.compile(r'#\s*Reward structure:?\s*(?:"([^"\n]*)"|(\S+))?', re.IGNORECASE)
-COMMENTS = re.compile(rb"(?:[ \t\r]*+(?:#[^\n]*+)?\n)*+")
 LABEL_TITLE = re.compile(r'\s*([0-9]{1,9})\s*=\s*"([^"\n]*)"\s*')
 LABEL_LINE = re.compile(r"^[ \t]*+([0-9]++)[ \t]*+:([0-9 \t\r]*+)$", re.MULTILINE)
 STATE_LINE = re.compile(r"^[ \t]*+([0-9]++)[ \t]*+:[ \t]*+\(([^\n]*)\)[ \t\r]*+$", re.MULTILINE)
-LINES_AT_ONCE = 100_000
+LONGEST_COMMENTS = 2**16
 WHOLE_NAME = "name"
-"""The one variable of a `.sta` file whose values are taken as they are: our own names may be no variables at all."""
+"""The variable in `.sta` files of ours whose values are whole names, for names that are not of the form x=0,y=1."""
 
 
 def read_prism_explicit(tra: Path, reward: str | None = None) -> MDP:
     """The MDP or DTMC in a `.tra` file and the files beside it.
 
-    A choice's reward is that of its state and the expected one of its transitions. Without a `.lab` file,
+    The reward of a choice is its state's reward plus the expected reward of its transitions. Without a `.lab` file,
     state 0 is the start.
 
     Args:
         tra: the `.tra` file.
-        reward: which reward to take, by its name or number; may be left out where there is only one.
+        reward: the reward to use, by its name or number; not needed if there is at most one.
     """
     layout = _read_transitions(tra)
     n_states = layout.n_states
     rewards = np.zeros(len(layout.choice))
     if files := _reward_files(tra, reward):
         states, transitions = files
-        rewards += layout.of_transitions(transitions) if transitions else 0.0
-        rewards += _state_rewards(states, n_states)[layout.source] if states else 0.0
+        rewards += layout.expected_rewards(transitions) if transitions else 0.0
+        rewards += _read_state_rewards(states, n_states)[layout.source] if states else 0.0
     labels_file, names_file = tra.with_suffix(".lab"), tra.with_suffix(".sta")
-    starts, labels = _read_labels(labels_file, n_states) if labels_file.exists() else (np.arange(n_states) == 0, {})
+    start, labels = _read_labels(labels_file, n_states) if labels_file.exists() else (None, {})
     action_names, actions = numbered(layout.action_names)
     return MDP.from_csr(
         layout.matrix,
         rewards,
         np.searchsorted(layout.source, np.arange(n_states + 1)),
-        start=starts / starts.sum(),
+        start=start,
         actions=actions,
         action_names=action_names,
         state_names=_read_names(names_file, n_states) if names_file.exists() else None,
@@ -87,87 +90,43 @@ def read_prism_explicit(tra: Path, reward: str | None = None) -> MDP:
     )
 
 
+def write_prism_explicit(mdp: MDP, tra: Path) -> None:
+    """Write `.tra`, `.lab`, `.srew`, `.trew` and, if the states have names, `.sta`. Existing files are replaced, all
+    together after the last one is written.
+
+    A reward that all choices of a state share is written as the state's reward. Any other is written on each transition
+    of its choice: the reader takes a reward that all transitions share as it is, so no digit is lost in an expectation.
+    """
+    check_start(mdp)
+    first, rewards = mdp.first_choice[:-1], mdp.reward
+    shared = np.minimum.reduceat(rewards, first) == np.maximum.reduceat(rewards, first)
+    names = names_of_states(mdp)
+    files: dict[str, Iterable[str]] = {
+        ".tra": _transition_pieces(mdp, distinct_names(mdp.action_names, one_word, "actions")),
+        ".lab": _label_pieces(mdp),
+        ".srew": _state_reward_pieces(np.where(shared, rewards[first], 0.0)),
+        ".trew": _transition_reward_pieces(mdp, ~shared[mdp.choice_state] & (rewards != 0)),
+    }
+    if names is not None:
+        files[".sta"] = _name_pieces(distinct_names(names, one_line, "states"))
+    with ExitStack() as stack:  # keeps every file open until all are written; leaving it renames them
+        for ending, pieces in files.items():
+            write_pieces(stack.enter_context(atomic(tra.with_suffix(ending))), pieces)
+    if names is None:
+        tra.with_suffix(".sta").unlink(missing_ok=True)  # one of another model would give its names to this one
+
+
 # ---- reading ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _File:
-    """A file split into comments, its first line, and the rest, whose lines are all alike.
-
-    Attributes:
-        lines_before: how many lines stand before the rest.
-    """
-
-    path: Path
-    comments: str
-    title: str
-    rest: bytes
-    lines_before: int
-
-    @classmethod
-    def read(cls, path: Path) -> _File:
-        data = read_bytes(path)
-        begins = COMMENTS.match(data)
-        comments = data[: begins.end() if begins else 0]
-        end = data.find(b"\n", len(comments)) + 1
-        if not end:
-            raise SourceError(f"{path} is empty, expected a line with its sizes or names")
-        rest = data[end:].rstrip()
-        return cls(
-            path,
-            comments.decode(),
-            data[len(comments) : end].decode().strip(),
-            rest + b"\n" if rest else b"",
-            comments.count(b"\n") + 1,
-        )
-
-    def sizes(self, expected: dict[int, str]) -> list[int]:
-        """The whole numbers in the first line; `expected` says what they are for each number of numbers."""
-        words = self.title.split()
-        if len(words) not in expected or not all(re.fullmatch("[0-9]{1,15}", word) for word in words):
-            wanted = " or ".join(repr(what) for what in expected.values())
-            raise SourceError(f"{self.path}: line {self.lines_before}: expected {wanted}, found {short(self.title)!r}")
-        return [int(word) for word in words]
-
-    def rows(self, text: bytes, columns: Sequence[str], n_rows: int) -> Floats:
-        """(lines, columns) of the lines below the first, which must be `n_rows`."""
-        pattern = b"n" * len(columns) + b"\n"
-        numbers = table(text, pattern)
-        if numbers is None:
-            self.refuse(first_misfit(text, pattern), f"expected '{' '.join(columns)}' in plain numbers")
-        if len(numbers) != n_rows:
-            raise SourceError(
-                f"{self.path}: line {self.lines_before} announces {n_rows} lines, but {len(numbers)} follow; "
-                "is the file complete?"
-            )
-        return numbers
-
-    def whole(self, numbers: Floats, what: str, below: int) -> Ints:
-        """A column of indices below a bound."""
-        bad = np.flatnonzero((numbers != np.floor(numbers)) | (numbers < 0) | (numbers >= below))
-        if bad.size:
-            self.refuse(int(bad[0]), f"the {what} must be a whole number from 0 to {below - 1}")
-        return numbers.astype(np.int64)
-
-    def finite(self, numbers: Floats, what: str, least: float = -np.inf) -> Floats:
-        bad = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= least)))
-        if bad.size:
-            self.refuse(int(bad[0]), f"the {what} must be finite{' and not negative' if least == 0 else ''}")
-        return np.ascontiguousarray(numbers)
-
-    def refuse(self, line: int, message: str) -> NoReturn:
-        text = self.rest.split(b"\n", line + 1)[line].decode().strip()
-        raise SourceError(f"{self.path}: line {self.lines_before + line + 1}: {message}, found {short(text)!r}")
-
-
-@dataclass(frozen=True)
 class _Layout:
-    """What a `.tra` file says.
+    """The content of a `.tra` file.
 
     Attributes:
         source: (N,) the state of each choice.
-        choice: (N,) the number of each choice as the file has it.
-        matrix: (N, S) CSR, sorted and merged.
+        choice: (N,) the number of each choice in the file.
+        matrix: (N, S) CSR, with sorted indices and without duplicates.
     """
 
     n_states: int
@@ -177,9 +136,9 @@ class _Layout:
     action_names: list[str]
     matrix: Sparse
 
-    def of_transitions(self, path: Path) -> Floats:
-        """(N,) the expected reward of each choice from a file of transition rewards."""
-        file = _File.read(path)
+    def expected_rewards(self, path: Path) -> Floats:
+        """(N,) the expected reward of each choice, from a file of transition rewards."""
+        file = TableFile.read(path)
         if self.is_dtmc:
             n_states, n_rows = file.sizes({2: "states nonzeros"})
             numbers = file.rows(file.rest, ("source", "target", "reward"), n_rows)
@@ -189,15 +148,15 @@ class _Layout:
             numbers = file.rows(file.rest, ("source", "choice", "target", "reward"), n_rows)
         _check_states(file, n_states, self.n_states)
         most = int(self.choice.max()) + 1
-        source, target = (file.whole(numbers[:, i], "state", n_states) for i in (0, 2))
-        keys = source * most + file.whole(numbers[:, 1], "choice", most)
+        source, target = (file.indices(numbers[:, i], "state", n_states) for i in (0, 2))
+        keys = source * most + file.indices(numbers[:, 1], "choice", most)
         row = _positions(self.source * most + self.choice, keys)
         known = (
             np.repeat(np.arange(len(self.choice)) * self.n_states, np.diff(self.matrix.indptr)) + self.matrix.indices
         )
         place = _positions(known, np.where(row < 0, -1, row * self.n_states + target))
         if (place < 0).any():
-            file.refuse(int(np.flatnonzero(place < 0)[0]), "there is no such transition in the .tra file")
+            file.refuse(int(np.flatnonzero(place < 0)[0]), "the .tra file has no such transition")
         given = np.bincount(place, file.finite(numbers[:, 3], "reward"), minlength=len(known))
         begin = self.matrix.indptr[:-1]
         lowest, highest = np.minimum.reduceat(given, begin), np.maximum.reduceat(given, begin)
@@ -206,23 +165,23 @@ class _Layout:
 
 
 def _read_transitions(tra: Path) -> _Layout:
-    file = _File.read(tra)
+    file = TableFile.read(tra)
     sizes = file.sizes({2: "states transitions", 3: "states choices transitions"})
     n_states, n_rows, is_dtmc = sizes[0], sizes[-1], len(sizes) == 2
     columns = ("source", "target", "probability") if is_dtmc else ("source", "choice", "target", "probability")
-    begins, names_begin, ends = _names_begin(file.rest, len(columns))
+    begins, names_begin, ends = last_words(file.rest, len(columns))
     every = np.ones(len(ends), bool)
-    text = _parts_of_lines(file.rest, (begins, names_begin, ends, ends + 1), (every, ~every, every))
+    text = parts_of_lines(file.rest, (begins, names_begin, ends, ends + 1), (every, ~every, every))
     numbers = file.rows(text, columns, n_rows)
     if not 0 < n_states <= n_rows:
         raise SourceError(
             f"{tra}: line {file.lines_before} announces {n_states} states and {n_rows} transitions; "
-            "every state must have one at least, if only to itself"
+            "every state needs at least one transition, which may lead to itself"
         )
     if is_dtmc:
         numbers = np.insert(numbers, 1, 0.0, axis=1)
-    source, target = (file.whole(numbers[:, i], "state", n_states) for i in (0, 2))
-    choice = file.whole(numbers[:, 1], "choice", n_rows)
+    source, target = (file.indices(numbers[:, i], "state", n_states) for i in (0, 2))
+    choice = file.indices(numbers[:, 1], "choice", n_rows)
     probability = file.finite(numbers[:, 3], "probability", least=0)
     rank = source * (int(choice.max()) + 1) + choice
     order = np.arange(n_rows) if (np.diff(rank) >= 0).all() else np.argsort(rank, kind="stable")
@@ -239,64 +198,40 @@ def _read_transitions(tra: Path) -> _Layout:
     first = order[begin]
     heads = ~every
     heads[first] = True
-    found = _parts_of_lines(file.rest, (begins, names_begin, ends + 1), (~every, heads)).decode().split("\n")
+    found = parts_of_lines(file.rest, (begins, names_begin, ends + 1), (~every, heads)).decode().split("\n")
     place = (np.cumsum(heads) - 1)[first].tolist()
     names = [found[i].strip() or str(number) for i, number in zip(place, choice[first].tolist(), strict=True)]
     return _Layout(n_states, is_dtmc, source[first], choice[first], names, matrix)
 
 
-def _names_begin(text: bytes, columns: int) -> tuple[Ints, Ints, Ints]:
-    """(lines,) where each line begins, where the word behind its columns does (its end if there is none), its end."""
-    data = np.frombuffer(text, np.uint8)
-    ends = np.flatnonzero(data == NEWLINE)
-    begins = np.append(0, ends + 1)[: len(ends)]
-    names = ends.copy()
-    for low in range(0, len(ends), LINES_AT_ONCE):  # the places of all words at once would be the largest array of all
-        lines = slice(low, low + LINES_AT_ONCE)
-        offset = begins[low]
-        part = data[offset : ends[lines][-1] + 1]
-        word = part > SPACE
-        word[1:] &= part[:-1] <= SPACE
-        words = np.flatnonzero(word) + offset
-        until = np.searchsorted(words, ends[lines])
-        named = np.diff(until, prepend=0) == columns + 1
-        names[lines][named] = words[until[named] - 1]
-    return begins, names, ends
-
-
-def _parts_of_lines(text: bytes, cuts: Sequence[Ints], wanted: Sequence[Bools]) -> bytes:
-    """What lies between one cut and the next in the lines where it is wanted; the cuts take up the whole text."""
-    lengths = np.diff(np.stack(cuts, axis=1), axis=1).ravel()
-    return np.frombuffer(text, np.uint8)[np.repeat(np.stack(wanted, axis=1).ravel(), lengths)].tobytes()
-
-
 def _positions(known: Ints, wanted: Ints) -> Ints:
-    """Where each of the wanted numbers is among the known ones, which rise; -1 if it is not."""
+    """The position of each wanted number among the known ones, which are sorted; -1 if it is not there."""
     place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
     return np.where(known[place] == wanted, place, -1)
 
 
 def _reward_files(tra: Path, reward: str | None) -> tuple[Path | None, Path | None] | None:
-    """The files of the state and the transition rewards of that name."""
+    """The files of the state rewards and the transition rewards of that name; None if the model has no reward."""
     found: dict[str, list[Path | None]] = {}
-    for path in sorted(tra.parent.glob("*.*")) if tra.parent.is_dir() else []:
+    # In reverse, so that the endings that we write, .srew and .trew, win over .rews and .rewt.
+    for path in sorted(tra.parent.glob("*.*"), reverse=True) if tra.parent.is_dir() else []:
         number = path.stem.removeprefix(tra.stem)
         if path.stem.startswith(tra.stem) and re.fullmatch("[0-9]{0,4}", number):
             for which, endings in enumerate((STATE_REWARDS, TRANSITION_REWARDS)):
                 if path.suffix in endings:
                     pair = found.setdefault(number, [None, None])
                     pair[which] = pair[which] or path
-    # Files with a number are those of this model only if it has none without: m.srew and m1.srew are two models' files.
+    # With both m.srew and m1.srew, the latter belongs to another model, m1.
     if "" in found:
         found = {"": found[""]}
     numbers = sorted(found, key=lambda number: int(number or 0))
     names = [_reward_name(found[number]) or number or REWARD for number in numbers]
-    which = chosen_reward(names, reward, tra)
+    which = reward_index(names, reward, tra)
     return None if which is None else (found[numbers[which]][0], found[numbers[which]][1])
 
 
 def _reward_name(files: Sequence[Path | None]) -> str | None:
-    """The name in the comment that newer versions of PRISM put before the rewards."""
+    """The name in the comment that newer versions of PRISM write before the rewards."""
     for path in files:
         if path is not None and (title := REWARD_TITLE.search(_first_comments(path))):
             return title[1] or title[2]
@@ -304,38 +239,35 @@ def _reward_name(files: Sequence[Path | None]) -> str | None:
 
 
 def _first_comments(path: Path) -> str:
-    """The comments with which a file begins, without reading all of a large one."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(2**16)
-    except OSError as error:
-        raise SourceError(f"cannot read {path}: {error.strerror}") from None
-    found = COMMENTS.match(head + b"\n")
+    """The comments at the beginning of a file, without reading all of a large one."""
+    with open_regular(path, LARGEST_FILE) as file:
+        found = COMMENTS.match(file.read(LONGEST_COMMENTS) + b"\n")
     return found[0].decode(errors="replace") if found else ""
 
 
-def _state_rewards(path: Path, n_states: int) -> Floats:
-    file = _File.read(path)
+def _read_state_rewards(path: Path, n_states: int) -> Floats:
+    file = TableFile.read(path)
     announced, n_rows = file.sizes({2: "states nonzeros"})
     _check_states(file, announced, n_states)
     numbers = file.rows(file.rest, ("state", "reward"), n_rows)
-    states = file.whole(numbers[:, 0], "state", n_states)
+    states = file.indices(numbers[:, 0], "state", n_states)
     return np.bincount(states, file.finite(numbers[:, 1], "reward"), minlength=n_states).astype(np.float64)
 
 
-def _check_states(file: _File, announced: int, n_states: int) -> None:
+def _check_states(file: TableFile, announced: int, n_states: int) -> None:
     if announced != n_states:
         raise SourceError(
             f"{file.path}: line {file.lines_before} announces {announced} states, but the .tra file has {n_states}; "
-            "are they of one model?"
+            "do they belong to the same model?"
         )
 
 
-def _read_labels(path: Path, n_states: int) -> tuple[Bools, dict[str, Bools]]:
-    file = _File.read(path)
+def _read_labels(path: Path, n_states: int) -> tuple[Floats, dict[str, Bools]]:
+    """(S,) the start and the masks of the labels."""
+    file = TableFile.read(path)
     if LABEL_TITLE.sub("", file.title):
         raise SourceError(
-            f'{path}: line {file.lines_before}: expected labels such as 0="init", found {short(file.title)!r}'
+            f'{path}: line {file.lines_before}: expected labels such as 0="init", found {shortened(file.title)!r}'
         )
     label = {int(number): name for number, name in LABEL_TITLE.findall(file.title)}
     found = LABEL_LINE.findall(file.rest.decode())
@@ -347,23 +279,20 @@ def _read_labels(path: Path, n_states: int) -> tuple[Bools, dict[str, Bools]]:
         unknown = [number for number in numbers if number not in label]
         if unknown:
             line = next(line for line, (_, other) in enumerate(found) if other == tail)
-            file.refuse(line, "the first line names no such label")
+            file.refuse(line, "the first line has no such label")
         return [label[number] for number in numbers]
 
-    members = labels_of((tail for _, tail in found), names_in)
-    # A label without states is one all the same.
+    members = states_by_label((tail for _, tail in found), names_in)
+    # Labels without states are kept.
     members = {name: [states[line] for line in members.get(name, [])] for name in label.values()}
-    starts, labels = split_labels(members, n_states)
-    if starts is None:
-        raise SourceError(f"{path}: no state has the label 'init'; give it to the state to start in")
-    return starts, labels
+    return start_and_labels(members, n_states, path)
 
 
 def _read_names(path: Path, n_states: int) -> list[str]:
-    file = _File.read(path)
+    file = TableFile.read(path)
     if not (file.title.startswith("(") and file.title.endswith(")")):
         raise SourceError(
-            f"{path}: line {file.lines_before}: expected variables such as (x,y), found {short(file.title)!r}"
+            f"{path}: line {file.lines_before}: expected variables such as (x,y), found {shortened(file.title)!r}"
         )
     variables = file.title[1:-1].split(",")
     found = STATE_LINE.findall(file.rest.decode())
@@ -383,12 +312,12 @@ def _read_names(path: Path, n_states: int) -> list[str]:
     return names
 
 
-def _state_numbers(file: _File, texts: list[str], n_states: int) -> Ints:
+def _state_numbers(file: TableFile, texts: list[str], n_states: int) -> Ints:
     numbers = np.array([float(text) if len(text) < 16 else np.inf for text in texts], dtype=np.float64)
-    return file.whole(numbers, "state", n_states)
+    return file.indices(numbers, "state", n_states)
 
 
-def _check_all_found(file: _File, n_found: int, pattern: re.Pattern[str], message: str) -> None:
+def _check_all_found(file: TableFile, n_found: int, pattern: re.Pattern[str], message: str) -> None:
     if n_found != file.rest.count(b"\n"):
         for line, text in enumerate(file.rest.decode().split("\n")):
             if not pattern.search(text):
@@ -396,28 +325,6 @@ def _check_all_found(file: _File, n_found: int, pattern: re.Pattern[str], messag
 
 
 # ---- writing ----------------------------------------------------------------------------------
-
-
-def write_prism_explicit(mdp: MDP, tra: Path) -> None:
-    """Write `.tra`, `.lab`, `.srew`, `.trew` and, if the states have names, `.sta`; what was there before is replaced.
-
-    A reward that all choices of a state share is written as the state's. Any other is written on each transition of its
-    choice: the reader takes a reward that all transitions share as it is, so that no digit is lost in an expectation.
-    """
-    check_start(mdp)
-    lab = _label_pieces(mdp)
-    actions, names = kept_apart(mdp.action_names, one_word, "actions"), names_of_states(mdp)
-    sta = None if names is None else _name_pieces(kept_apart(names, one_line, "states"))
-    write_pieces(tra, _transition_pieces(mdp, actions))
-    write_pieces(tra.with_suffix(".lab"), lab)
-    first, rewards = mdp.first_choice[:-1], mdp.reward
-    shared = np.minimum.reduceat(rewards, first) == np.maximum.reduceat(rewards, first)
-    write_pieces(tra.with_suffix(".srew"), _state_reward_pieces(np.where(shared, rewards[first], 0.0)))
-    write_pieces(tra.with_suffix(".trew"), _transition_reward_pieces(mdp, ~shared[mdp.choice_state] & (rewards != 0)))
-    if sta is None:
-        tra.with_suffix(".sta").unlink(missing_ok=True)  # that of another model would give its names to this one
-    else:
-        write_pieces(tra.with_suffix(".sta"), sta)
 
 
 def _transition_pieces(mdp: MDP, actions: Sequence[str]) -> Iterator[str]:
@@ -440,7 +347,7 @@ def _transition_pieces(mdp: MDP, actions: Sequence[str]) -> Iterator[str]:
 
 
 def _transition_reward_pieces(mdp: MDP, wanted: Bools) -> Iterator[str]:
-    """`wanted`: (N,) the choices whose reward is written."""
+    """`wanted` (N,) marks the choices whose reward is written."""
     matrix = mdp.transitions
     row = np.repeat(np.arange(mdp.n_choices), np.diff(matrix.indptr))
     chosen = np.flatnonzero(wanted[row])
@@ -457,7 +364,7 @@ def _transition_reward_pieces(mdp: MDP, wanted: Bools) -> Iterator[str]:
 
 
 def _heads(mdp: MDP) -> list[str]:
-    """(N,) `source choice `, with which each line of a choice begins."""
+    """(N,) `source choice `, the beginning of each line of a choice."""
     rank = np.arange(mdp.n_choices) - mdp.first_choice[mdp.choice_state]
     return [f"{state} {number} " for state, number in zip(mdp.choice_state.tolist(), rank.tolist(), strict=True)]
 
@@ -478,7 +385,7 @@ def _label_pieces(mdp: MDP) -> list[str]:
     for label in masks:
         if '"' in label or "\n" in label:
             raise OutputError(
-                f"the label {short(label)!r} has a quote or a line break, which the format cannot hold; rename it"
+                f"the label {shortened(label)!r} contains a quote or a line break, which the format cannot hold; rename it"
             )
     numbers = [""] * mdp.n_states
     for number, mask in enumerate(masks.values()):
@@ -491,7 +398,7 @@ def _label_pieces(mdp: MDP) -> list[str]:
 
 
 def _name_pieces(names: Sequence[str]) -> list[str]:
-    """As variables if all names are like x=0,y=1, else as values of one variable."""
+    """The lines of the `.sta` file: variables if all names have the form x=0,y=1, else one variable with the names."""
     split = [[part.partition("=") for part in name.split(",")] for name in names]
     variables = [[variable for variable, _, _ in parts] for parts in split]
     alike = all(these == variables[0] != [WHOLE_NAME] for these in variables)

@@ -1,33 +1,36 @@
 """Models in RDDL, through pyRDDLGym (`pip install 'manyways[rddl]'`).
 
-pyRDDLGym parses and grounds the domain, but only samples from it. Here its grounded expressions are
-evaluated to distributions instead, so that the probabilities of the MDP are exact: every random term stands
-for its finitely many outcomes, and the states are those that can be reached from the initial one.
+pyRDDLGym parses and grounds the domain, but can only sample from it. This module evaluates the grounded expressions to
+distributions instead, so that the probabilities of the MDP are exact: every random term has finitely many outcomes, and
+the states are those that can be reached from the initial one.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, replace
 from functools import reduce
 from io import StringIO
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from scipy import sparse
-
-from manyways.errors import SettingError, SourceError, check_integer
+from manyways.errors import ModelError, SettingError, SourceError, check_integer
+from manyways.files import read_text
+from manyways.formats.exploration import explore
 from manyways.formats.format import FORMATS, Format, any_text, integer
 from manyways.model.mdp import MDP
 
 MOST_ACTIONS = 10_000
+LARGEST_TEXT = 64 * 2**20
+TERMINAL = "terminal"
 
 Value = bool | int | float
+State = tuple[Value, ...]
+"""The values of the state fluents."""
 Outcomes = dict[Value, float]
 """The possible values of an expression, each with its probability."""
 
@@ -69,7 +72,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def read_domain(path: Path, instance: str | None = None, most_states: int = 100_000) -> MDP:
-    """The MDP of a domain file; `instance` is the path of its instance, sought beside it first."""
+    """The MDP of a domain file; `instance` is the path of its instance, relative to the domain or the current folder."""
     if instance is None:
         raise SourceError(f"{path} is a domain; name its instance, as in {path}?instance=instance.rddl")
     beside = path.parent / instance
@@ -77,32 +80,50 @@ def read_domain(path: Path, instance: str | None = None, most_states: int = 100_
 
 
 def read_rddl(domain: Path, instance: Path, most_states: int = 100_000) -> MDP:
-    """The MDP of an RDDL domain and instance whose fluents are boolean or whole numbers.
+    """The MDP of an RDDL domain and instance whose fluents are booleans or integers.
 
-    An action is every set of at most `max-nondef-actions` action fluents that the preconditions allow.
-    Where the domain's termination holds, the state is labelled `terminal` and stays as it is, without reward.
-    Horizon and discount are not part of an MDP here, and ignored.
+    An action is a set of at most `max-nondef-actions` action fluents that the preconditions allow. A state in which the
+    termination condition of the domain holds has the label `terminal` and one action, which stays there without reward.
+    Horizon and discount are not part of the MDP and are ignored.
+
+    Args:
+        domain: the domain file.
+        instance: the file with the instance and its non-fluents.
+        most_states: raise a `SourceError` if more states can be reached.
     """
     check_integer("most_states", most_states, 1)
-    for path in (domain, instance):
-        if not path.is_file():
-            raise SourceError(f"cannot read {path}: there is no such file")
+    for path in (domain, instance):  # pyRDDLGym reads them by their paths
+        read_text(path, LARGEST_TEXT, "expected RDDL")
     with _errors_about(domain, instance):
-        return _explore(_Grounded(domain, instance), most_states, instance.stem)
+        model = _Grounded(domain, instance)
+        mdp = explore(
+            model.initial,
+            model.allowed,
+            lambda state, action: model.outcomes(state, action, most_states),
+            most_states=most_states,
+            labels={TERMINAL: model.is_terminal},
+            name=instance.stem,
+            state_name=model.state_name,
+            first_actions=model.actions,
+        )
+    return mdp if mdp.labels[TERMINAL].any() else replace(mdp, labels={})
 
 
 @contextmanager
 def _errors_about(domain: Path, instance: Path) -> Iterator[None]:
+    """Put the names of the files before messages, and turn all errors but wrong settings into a `SourceError`."""
     try:
         yield
-    except (SourceError, SettingError) as error:
-        raise type(error)(f"{domain} with {instance}: {error}") from None
+    except SettingError as error:
+        raise SettingError(f"{domain} with {instance}: {error}") from None
+    except (SourceError, ModelError) as error:
+        raise SourceError(f"{domain} with {instance}: {error}") from None
     except (ZeroDivisionError, OverflowError, ValueError) as error:
         raise SourceError(f"{domain} with {instance}: an expression cannot be evaluated: {error}") from None
 
 
 def _parsed(domain: Path, instance: Path) -> tuple[Any, list[str]]:
-    """pyRDDLGym's grounded model, and its conditional probability functions in an order of evaluation."""
+    """pyRDDLGym's grounded model, and the names of its conditional probability functions in an order of evaluation."""
     try:
         from pyRDDLGym.core.compiler.levels import RDDLLevelAnalysis  # pyright: ignore[reportMissingImports]
         from pyRDDLGym.core.grounder import RDDLGrounder  # pyright: ignore[reportMissingImports]
@@ -113,21 +134,32 @@ def _parsed(domain: Path, instance: Path) -> tuple[Any, list[str]]:
             "reading RDDL needs pyRDDLGym, which is not installed: pip install 'manyways[rddl]'"
         ) from None
     try:
-        # The parser generator talks about its tables.
+        # The parser generator prints messages about its tables.
         with redirect_stderr(StringIO()), redirect_stdout(StringIO()):
             parser = RDDLParser(lexer=None, verbose=False)
-            parser.build(debug=False)  # or it would leave a log beside its own code, and open
+            parser.build(debug=False)  # otherwise it leaves an open log file in its own folder
             tree = parser.parse(RDDLReader(str(domain), str(instance)).rddltxt)
             model = RDDLGrounder(tree).ground()
             levels = RDDLLevelAnalysis(model).compute_levels()
-    except Exception as error:  # pyRDDLGym raises whatever its parts run into
-        said = f"the part {error} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
-        raise SourceError(f"pyRDDLGym cannot read it: {said[:300] or type(error).__name__}") from None
+    except Exception as error:  # pyRDDLGym has no error class of its own for invalid files
+        message = f"the part {error} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
+        raise SourceError(f"pyRDDLGym cannot read it: {message[:300] or type(error).__name__}") from None
     return model, [name for _, names in sorted(levels.items()) for name in names]
 
 
+@dataclass(frozen=True, eq=False)
+class _Action:
+    """A set of action fluents; `values` are those of all action fluents."""
+
+    name: str
+    values: dict[str, Value]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class _Grounded:
-    """A grounded model: its fluents, its actions, and what follows from a state and an action."""
+    """A grounded model: its fluents, its actions, and the outcomes of an action in a state."""
 
     def __init__(self, domain: Path, instance: Path) -> None:
         model, order = _parsed(domain, instance)
@@ -137,7 +169,7 @@ class _Grounded:
         self.constants: dict[str, Value] = dict(model.non_fluents)
         self.initial = tuple(self._value(name, value) for name, value in model.state_fluents.items())
         if model.observ_fluents:
-            raise SourceError("the domain has observation fluents; expected one whose state is seen")
+            raise SourceError("the domain has observation fluents; expected one with a fully observed state")
         for name in self.fluents:
             if self.ranges[name] not in ("bool", "int"):
                 raise SourceError(f"state fluent {_shown(name)} is of type {self.ranges[name]}; expected bool or int")
@@ -147,7 +179,7 @@ class _Grounded:
         self.preconditions = [_Memo("a precondition", test, self) for test in model.preconditions]
         self.terminations = [_Memo("the termination", test, self) for test in model.terminations]
 
-    def _all_actions(self, fluents: dict[str, Value], most: int) -> list[tuple[str, dict[str, Value]]]:
+    def _all_actions(self, fluents: dict[str, Value], most: int) -> list[_Action]:
         for name in fluents:
             if self.ranges[name] != "bool":
                 raise SourceError(f"action fluent {_shown(name)} is of type {self.ranges[name]}; expected bool")
@@ -155,11 +187,11 @@ class _Grounded:
         count = sum(math.comb(len(fluents), k) for k in range(most + 1))
         if count > MOST_ACTIONS:
             raise SourceError(
-                f"{most} of {len(fluents)} action fluents at once make {count:,} actions, expected at most "
+                f"sets of at most {most} of {len(fluents)} action fluents make {count:,} actions, expected at most "
                 f"{MOST_ACTIONS:,}; lower max-nondef-actions in the instance"
             )
         return [
-            ("+".join(map(_shown, chosen)) or "noop", fluents | {name: not fluents[name] for name in chosen})
+            _Action("+".join(map(_shown, chosen)) or "noop", fluents | {name: not fluents[name] for name in chosen})
             for k in range(most + 1)
             for chosen in combinations(fluents, k)
         ]
@@ -167,8 +199,8 @@ class _Grounded:
     def _plan(self, cpfs: dict[str, _Memo]) -> list[tuple[_Memo, tuple[str, ...]]]:
         """The functions in an order of evaluation, each with the names whose values are still needed after it.
 
-        Every intermediate fluent comes right before its first use and is forgotten after its last: of n machines
-        that each fail in two steps, the outcomes are then 2^n at most, not 4^n.
+        Every intermediate fluent is evaluated right before its first use and dropped after its last. For n machines that
+        each fail in two steps, there are then at most 2^n combinations of values at any time, not 4^n.
         """
         order: dict[str, _Memo] = {}
 
@@ -190,32 +222,41 @@ class _Grounded:
         ]
 
     def _value(self, name: str, value: Value) -> Value:
-        """The value as its fluent's type has it; 2.0 is the whole number 2."""
+        """The value in the type of its fluent; 2.0 becomes the integer 2."""
         kind = self.ranges.get(name)
         if kind == "bool":
             return bool(value)
         if kind == "int":
             if value != int(value):
-                raise SourceError(f"{_shown(name)} is a whole number, found the value {value}")
+                raise SourceError(f"{_shown(name)} must be an integer, found the value {value}")
             return int(value)
         return value
 
-    def values(self, state: tuple[Value, ...]) -> dict[str, Value]:
-        return dict(zip(self.fluents, state, strict=True))
+    def state_name(self, state: State) -> str:
+        values = zip(self.fluents, state, strict=True)
+        return ",".join(f"{_shown(name)}={str(value).lower()}" for name, value in values)
 
-    def holds(self, tests: list[_Memo], known: Mapping[str, Value]) -> Iterator[bool]:
-        """Whether each test holds; one that depends on chance is an error."""
-        for test in tests:
-            outcomes = test(known)
-            if len(outcomes) > 1:
-                raise SourceError(f"{test.name} depends on chance")
-            yield bool(next(iter(outcomes)))
+    def is_terminal(self, state: State) -> bool:
+        return any(self._hold(self.terminations, self._values(state)))
 
-    def step(self, known: dict[str, Value], most: int) -> tuple[dict[tuple[Value, ...], float], float]:
-        """The distribution of the next state and the expected reward, from the values of state and action."""
+    def allowed(self, state: State) -> list[_Action]:
+        """The actions whose preconditions hold; in a terminal state only the first one."""
+        if self.is_terminal(state):
+            return self.actions[:1]
+        values = self._values(state)
+        found = [action for action in self.actions if all(self._hold(self.preconditions, values | action.values))]
+        if not found:
+            raise SourceError(f"no action is allowed in state {self.state_name(state)}; change the preconditions")
+        return found
+
+    def outcomes(self, state: State, action: _Action, most: int) -> Iterator[tuple[float, State, float]]:
+        """(probability, next state, expected reward) for each combination of values that the reward can depend on."""
+        if self.is_terminal(state):
+            yield 1.0, state, 0.0
+            return
+        values = self._values(state) | action.values  # one dictionary for all worlds, because copies are slow
         worlds: dict[tuple[Value, ...], float] = {(): 1.0}
         names: tuple[str, ...] = ()
-        values = dict(known)  # one for all worlds, each of which overwrites what the last one put in: copies are slow
         for cpf, kept in self.plan:
             after: dict[tuple[Value, ...], float] = {}
             for world, weight in worlds.items():
@@ -227,18 +268,25 @@ class _Grounded:
             worlds, names = after, kept
             if len(worlds) > most:
                 raise SourceError(f"one action has more than {most:,} outcomes; the model is too large to enumerate")
-        successors: dict[tuple[Value, ...], float] = {}
-        reward = 0.0
         for world, weight in worlds.items():
             values.update(zip(names, world, strict=True))
-            state = tuple(map(values.__getitem__, self.next_names))
-            successors[state] = successors.get(state, 0.0) + weight
-            reward += weight * sum(value * p for value, p in self.reward(values).items())
-        return successors, reward
+            reward = sum(value * p for value, p in self.reward(values).items())
+            yield weight, tuple(map(values.__getitem__, self.next_names)), reward
+
+    def _values(self, state: State) -> dict[str, Value]:
+        return dict(zip(self.fluents, state, strict=True))
+
+    def _hold(self, tests: list[_Memo], known: Mapping[str, Value]) -> Iterator[bool]:
+        """Whether each test holds; a test that depends on chance is an error."""
+        for test in tests:
+            outcomes = test(known)
+            if len(outcomes) > 1:
+                raise SourceError(f"{test.name} depends on chance")
+            yield bool(next(iter(outcomes)))
 
 
 class _Memo:
-    """An expression's distribution, remembered by the values of the fluents in it, which are usually few."""
+    """The distribution of an expression, stored by the values of the fluents in it, of which there are usually few."""
 
     def __init__(self, name: str, expression: Any, model: _Grounded) -> None:
         self.name = name
@@ -251,7 +299,7 @@ class _Memo:
         try:
             key = tuple(map(values.__getitem__, self.parents))
         except KeyError as error:
-            raise SourceError(f"{_shown(self.name)} needs {error}, which is not known before the action") from None
+            raise SourceError(f"{_shown(self.name)} depends on {error}, which is not known before the action") from None
         found = self.known.get(key)
         if found is None:
             try:
@@ -272,7 +320,7 @@ def _names(expression: Any) -> set[str]:
 
 
 def _outcomes(expression: Any, values: Mapping[str, Value]) -> Outcomes:
-    """The distribution of an expression. Random terms in different places are independent of each other."""
+    """The distribution of an expression. All random terms in it are independent."""
     kind, name = expression.etype
     if kind == "constant":
         return {expression.args: 1.0}
@@ -287,10 +335,10 @@ def _outcomes(expression: Any, values: Mapping[str, Value]) -> Outcomes:
             return dict(parts[0])
         if name == "Bernoulli":
             return _mixed((_bernoulli(chance), p) for chance, p in parts[0])
-        raise SourceError(f"{name} has no finite distribution known here; expected Bernoulli or KronDelta")
+        raise SourceError(f"the distribution {name} is not supported; expected Bernoulli, KronDelta or DiracDelta")
     rule = (OPERATORS if kind in ("arithmetic", "boolean", "relational") else FUNCTIONS).get(name)
     if rule is None:
-        raise SourceError(f"{kind} {name!r} is not supported; known functions are {', '.join(FUNCTIONS)}")
+        raise SourceError(f"{kind} {name!r} is not supported; supported functions are {', '.join(FUNCTIONS)}")
     return _mixed(
         ({rule(*(value for value, _ in chosen)): 1.0}, math.prod(p for _, p in chosen)) for chosen in product(*parts)
     )
@@ -314,57 +362,6 @@ def _shown(name: str) -> str:
     """`at___r1__c2'` as RDDL writes it: `at(r1,c2)'`."""
     base, separator, objects = name.rstrip("'").partition("___")
     return base + (f"({objects.replace('__', ',')})" if separator else "") + "'" * name.endswith("'")
-
-
-def _explore(model: _Grounded, most_states: int, name: str) -> MDP:
-    """Breadth first from the initial state over all allowed actions."""
-    number = {model.initial: 0}
-    waiting = deque([model.initial])
-    first, actions, rewards, terminal = [0], [], [], []
-    begin, targets, weights = [0], [], []
-    while waiting:
-        state = waiting.popleft()
-        known = model.values(state)
-        terminal.append(any(model.holds(model.terminations, known)))
-        for index, (_, action) in enumerate(model.actions[:1] if terminal[-1] else model.actions):
-            values = known | action
-            if terminal[-1]:
-                successors, reward = {state: 1.0}, 0.0
-            elif all(model.holds(model.preconditions, values)):
-                successors, reward = model.step(values, most_states)
-            else:
-                continue
-            for successor, probability in successors.items():
-                if successor not in number:
-                    number[successor] = len(number)
-                    waiting.append(successor)
-                targets.append(number[successor])
-                weights.append(probability)
-            begin.append(len(targets))
-            actions.append(index)
-            rewards.append(reward)
-        if len(actions) == first[-1]:
-            raise SourceError(f"no action is allowed in state {_state_name(model, state)}; mend the preconditions")
-        if len(number) > most_states:
-            raise SourceError(
-                f"the model is too large to enumerate: {len(number):,} states are reachable from the first "
-                f"{len(first):,} alone, expected at most {most_states:,}; raise most_states, or take a smaller instance"
-            )
-        first.append(len(actions))
-    return MDP.from_csr(
-        sparse.csr_array((weights, targets, begin), shape=(len(actions), len(number))),
-        rewards,
-        first,
-        actions=actions,
-        action_names=[action for action, _ in model.actions],
-        state_names=[_state_name(model, state) for state in number],
-        labels={"terminal": np.array(terminal)} if any(terminal) else {},
-        name=name,
-    )
-
-
-def _state_name(model: _Grounded, state: tuple[Value, ...]) -> str:
-    return ",".join(f"{_shown(name)}={str(value).lower()}" for name, value in zip(model.fluents, state, strict=True))
 
 
 FORMATS.add(

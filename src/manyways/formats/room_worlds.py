@@ -11,11 +11,11 @@ from manyways.model.mdp import MDP
 from manyways.worlds import four_rooms, nine_rooms, tiled_rooms
 
 REWARDS: dict[str, Parser] = dict.fromkeys(("correct_transition", "wall_reward", "goal_reward", "step_reward"), number)
-"""The settings of all worlds on grids."""
+"""The settings that all worlds on grids share, generated or drawn."""
 
 
 def read_rooms(place: str, **settings: Any) -> MDP:
-    """The world of a name with its seed after a colon, 0 if there is none."""
+    """The world of a name such as `nine-rooms:7`; without a seed after the colon, the seed is 0."""
     name, _, given = place.partition(":")
     if not re.fullmatch("[0-9]{0,18}", given):
         raise SourceError(f"{place}: the seed after the colon must be an integer of at least 0, found {given[:60]!r}")

@@ -1,8 +1,8 @@
 """Text maps and world files.
 
-A text map has one character a cell: `#` wall or obstacle, `.` free, `S` start, `G` goal. A world
-file is JSON around such a map: `rows`, and optionally `name`, `correct_transition` and
-`reward: {wall, goal, step}`; other keys are kept for people.
+A text map has one character per cell: `#` wall or obstacle, `.` free, `S` start, `G` goal. A world file is a JSON object
+with such a map under `rows` and, optionally, `name`, `correct_transition` and `reward: {wall, goal, step}`; other keys
+are ignored.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ REWARDS = {"wall": "wall_reward", "goal": "goal_reward", "step": "step_reward"}
 
 
 def world_from_text(text: str, name: str, **settings: Any) -> MDP:
-    """A text map; blank lines at its end do not count."""
+    """The world of a text map; blank lines at its end are ignored."""
     return world_from_rows(text.rstrip().splitlines(), name, **settings)
 
 
 def world_from_json(text: str, name: str, **settings: Any) -> MDP:
-    """A world file; `settings` win over what the file says."""
+    """The world of a world file; `settings` take precedence over the file."""
     try:
         world = json.loads(text)
     except json.JSONDecodeError as error:
         raise SourceError(
             f"{name} is not a world file: line {error.lineno}, column {error.colno}: {error.msg}"
         ) from None
-    except (RecursionError, ValueError) as error:  # nested a thousand deep, or numbers of a thousand digits
+    except (RecursionError, ValueError) as error:  # thousands of nested lists, or numbers with thousands of digits
         raise SourceError(f"{name} is not a world file: {error}") from None
     if not isinstance(world, dict) or not isinstance(world.get("rows"), list):
         raise SourceError(f"{name} is not a world file: expected a JSON object with the map under 'rows'")
@@ -57,21 +57,23 @@ def world_from_json(text: str, name: str, **settings: Any) -> MDP:
 
 
 def world_from_rows(rows: Sequence[Any], name: str, **settings: Any) -> MDP:
-    """A map as a list of equally long strings."""
+    """The world of a map given as a list of strings of equal length."""
     if not rows or not all(isinstance(row, str) and row for row in rows):
         raise SourceError(f"{name}: the map is empty or has an empty row")
     cells = sum(map(len, rows))
     if cells > LARGEST_WORLD:
-        raise SourceError(f"{name}: the map has {cells:,} cells; more than {LARGEST_WORLD:,} are refused")
+        raise SourceError(f"{name}: the map has {cells:,} cells; it may have at most {LARGEST_WORLD:,}")
     for number, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]):
             raise SourceError(
-                f"{name}: row {number} of the map has {len(row)} cells, the first has {len(rows[0])}; rows must be equally long"
+                f"{name}: row {number} of the map has {len(row)} cells, the first has {len(rows[0])}; "
+                "rows must have the same length"
             )
         for column, character in enumerate(row, start=1):
             if character not in CHARACTERS:
                 raise SourceError(
-                    f"{name}: unknown character {character!r} in row {number}, column {column}; a map is made of {' '.join(CHARACTERS)}"
+                    f"{name}: unknown character {character!r} in row {number}, column {column}; "
+                    f"the characters of a map are {' '.join(CHARACTERS)}"
                 )
     cells = np.array([list(row) for row in rows])
     return grid_world(
@@ -97,17 +99,21 @@ def _number(value: Any, name: str, what: str) -> float:
 
 
 def read_map(path: Path, **settings: Any) -> MDP:
-    """The world in a text map or world file, told apart by the ending or a first brace."""
+    """The world in a text map or a world file; the latter ends in .json or begins with a brace."""
     if path.suffix == ".mw":
-        raise SourceError(f"{path} is not a model: it holds plans, whose commands are show, export and serve")
+        raise SourceError(
+            f"{path} is not a model: it contains plans; ",
+            in_python="use manyways.load to read it",
+            on_command_line="use the commands show, export or serve",
+        )
     text = read_text(path, LARGEST_MAP, "expected a text map or a JSON world file")
     reader = world_from_json if path.suffix == ".json" or text.lstrip().startswith("{") else world_from_text
     return reader(text, path.stem, **settings)
 
 
 GRID = {**GRID_REWARDS, "directions": integer, "enterable_walls": truth}
-"""The settings of worlds on grids, as `grid_world` takes them."""
+"""The settings of worlds on grids, which are arguments of `grid_world`."""
 TEXT_MAPS = FORMATS.add(
     Format("text maps and JSON world files", read_map, endings=(".txt", ".json"), settings=GRID, example="map.txt")
 )
-"""Also read files with endings that no format has."""
+"""The format of files whose ending no format has, too."""

@@ -1,4 +1,4 @@
-"""A model as plain arrays and a JSON-able header, and back: the inner part of every file of ours."""
+"""A model as plain arrays and a header for JSON, and back; used by plan files and `.npz` files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PREFIX = "model/"
 
 
 def model_to_arrays(mdp: MDP) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The header and arrays that `model_from_arrays` needs."""
+    """The header and the arrays from which `model_from_arrays` makes the model again."""
     header: dict[str, Any] = {
         "name": mdp.name,
         "source": mdp.source,
@@ -47,14 +47,14 @@ def _grid(header: Mapping[str, Any], part: Mapping[str, np.ndarray]) -> Grid:
 
 
 def names_of_states(mdp: MDP) -> tuple[str, ...] | None:
-    """Those given, or those of the cells of its drawing, which files for others leave behind; None for numbers."""
+    """The names of the states, or of their grid cells for formats that cannot hold the grid; None if there are neither."""
     if mdp.state_names is None and mdp.layout is not None:
         return tuple(mdp.state_name(s) for s in range(mdp.n_states))
     return mdp.state_names
 
 
 def plain_arrays(mdp: MDP) -> dict[str, np.ndarray]:
-    """The numbers of a model, without names, labels and layout."""
+    """The arrays of a model without names, labels and layout."""
     return {
         "probability": mdp.transitions.data,
         "next_state": mdp.transitions.indices,
@@ -67,11 +67,11 @@ def plain_arrays(mdp: MDP) -> dict[str, np.ndarray]:
 
 
 def model_from_arrays(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> MDP:
-    """The model; validated like any other, so a tampered file cannot make an invalid one."""
+    """The model; validated like any other, so a manipulated file cannot give an invalid one."""
     part = {name.removeprefix(PREFIX): array for name, array in arrays.items() if name.startswith(PREFIX)}
     begin = part["first_choice"]
     if (header["layout"] is not None) != ("cells" in part):
-        raise ModelError("the drawing layout is missing")
+        raise ModelError("the header and the arrays disagree on whether the model has a layout")
     for name, kinds in (
         ("probability", "f"),
         ("next_state", "i"),

@@ -99,7 +99,7 @@ def _fields(path: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarra
             "gap": inf if result["gap"] is None else check_number("gap", result["gap"]),
             "status": Status[result["status"]],
             "trace": Trace(**{name: _fitting(arrays, f"trace/{name}", steps) for name in Trace.__dataclass_fields__}),
-            "maximised": MeanDivergence(settings["tradeoff"])
+            "maximised": MeanDivergence(check_number("tradeoff", settings["tradeoff"], 0))
             if header["version"] == 1
             else OBJECTIVES.from_plain(settings["objective"], arrays),
             "criterion": CRITERIA.from_plain(settings["criterion"], arrays),

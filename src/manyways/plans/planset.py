@@ -22,7 +22,6 @@ from manyways.objectives import Objective
 from manyways.plans import plan_file
 from manyways.plans.certificate import Certificate
 from manyways.plans.policy import Policy, Rollout
-from manyways.plans.policy_files import save_policy
 from manyways.polytope import Criterion
 from manyways.types import Floats
 
@@ -244,7 +243,7 @@ class Plan:
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the policy (.json, .csv, .npz or .scheduler); returns the path."""
-        return save_policy(self.policy, path)
+        return self.policy.save(path)
 
     def __repr__(self) -> str:
         return f"Plan({self.index + 1} of {self.plans.k} for {self.plans.mdp.name!r}, reward={self.reward:.4f})"

@@ -1,17 +1,21 @@
-"""One policy on its own: to act with and to run."""
+"""One policy on its own: to act with, to run, to save."""
 
 from __future__ import annotations
 
 from bisect import bisect
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 
 import numpy as np
 
-from manyways.errors import SettingError, check_integer
+from manyways.errors import ManywaysError, SettingError, SourceError, check_integer
+from manyways.files import write_bytes
 from manyways.model.checking import frozen
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import check_policy
+from manyways.plans import policy_files
 from manyways.types import Floats, Ints
 
 
@@ -108,11 +112,22 @@ class Policy:
                 luck -= share
         return ends
 
-    def rows(self) -> list[tuple[str, str, float]]:
-        """(state, action, probability) of every choice that is ever taken."""
-        taken = np.flatnonzero(self.probabilities)
-        owner = self.mdp.choice_state
-        return [
-            (self.mdp.state_name(int(owner[x])), self.mdp.action_name(int(x)), float(self.probabilities[x]))
-            for x in taken
-        ]
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the policy in the format that the ending says (.json, .csv, .npz, .scheduler); returns the path."""
+        path = Path(path)
+        policy_files.check_policy_path(path)
+        write_bytes(path, self.to_bytes(path.suffix))
+        return path
+
+    def to_bytes(self, ending: str) -> bytes:
+        """The content of a file with this ending."""
+        return policy_files.to_bytes(self.mdp, self.probabilities, ending)
+
+
+def load_policy(path: str | PathLike[str], mdp: MDP) -> Policy:
+    """Read a policy that `Policy.save` wrote, for the model that it belongs to."""
+    probabilities = policy_files.read_file(Path(path), mdp)
+    try:
+        return Policy(mdp, probabilities)
+    except ManywaysError as error:
+        raise SourceError(f"{path}: {error}") from None

@@ -11,16 +11,14 @@ import io
 import json
 import re
 from collections.abc import Callable
-from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
 from manyways.errors import ManywaysError, OutputError, SettingError, SourceError, check_number
-from manyways.files import read_bytes, write_bytes
+from manyways.files import read_bytes
 from manyways.files.zipped_arrays import DAMAGED, Npz, reason, texts
 from manyways.model.mdp import MDP
-from manyways.plans.policy import Policy
 from manyways.types import Floats
 
 FORMATS = (".json", ".csv", ".npz", ".scheduler")
@@ -34,37 +32,37 @@ def check_policy_path(path: Path) -> None:
         raise OutputError(f"cannot write {path}: a policy ends in one of {', '.join(FORMATS)}")
 
 
-def save_policy(policy: Policy, path: str | PathLike[str]) -> Path:
-    """Write a policy in the format that the ending says; returns the path."""
-    path = Path(path)
-    check_policy_path(path)
-    write_bytes(path, policy_bytes(policy, path.suffix))
-    return path
+def to_bytes(mdp: MDP, probabilities: Floats, ending: str) -> bytes:
+    """The content of a policy file with this ending, for an (N,) policy."""
+    return WRITERS[ending](mdp, probabilities)
 
 
-def policy_bytes(policy: Policy, ending: str) -> bytes:
-    """The content of a policy file with this ending."""
-    return WRITERS[ending](policy)
-
-
-def load_policy(path: str | PathLike[str], mdp: MDP) -> Policy:
-    """Read a policy that `Plan.save` wrote, for the model that it belongs to."""
-    path = Path(path)
+def read_file(path: Path, mdp: MDP) -> Floats:
+    """(N,) the policy in a file, for the model that it belongs to; not yet checked to be one."""
     if path.suffix not in FORMATS:
         raise SourceError(f"cannot read {path}: a policy ends in one of {', '.join(FORMATS)}")
     content = read_bytes(path, LARGEST)
     try:
-        return Policy(mdp, READERS[path.suffix](content, mdp))
+        return READERS[path.suffix](content, mdp)
     except ManywaysError as error:
         raise SourceError(f"{path}: {error}") from None
     except (*DAMAGED, csv.Error) as error:
         raise SourceError(f"{path} is not a policy file: {reason(error)}") from None
 
 
-def _to_json(policy: Policy) -> bytes:
-    _check_names(policy.mdp)
-    rows = [dict(zip(COLUMNS, row, strict=True)) for row in policy.rows()]
-    return (json.dumps({"model": policy.mdp.digest, "policy": rows}, indent=1) + "\n").encode()
+def _rows(mdp: MDP, probabilities: Floats) -> list[tuple[str, str, float]]:
+    """(state, action, probability) of every choice that is ever taken."""
+    owner = mdp.choice_state
+    return [
+        (mdp.state_name(int(owner[x])), mdp.action_name(int(x)), float(probabilities[x]))
+        for x in np.flatnonzero(probabilities)
+    ]
+
+
+def _to_json(mdp: MDP, probabilities: Floats) -> bytes:
+    _check_names(mdp)
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in _rows(mdp, probabilities)]
+    return (json.dumps({"model": mdp.digest, "policy": rows}, indent=1) + "\n").encode()
 
 
 def _from_json(content: bytes, mdp: MDP) -> Floats:
@@ -74,14 +72,14 @@ def _from_json(content: bytes, mdp: MDP) -> Floats:
     return _from_rows([(row["state"], row["action"], row["probability"]) for row in read["policy"]], mdp)
 
 
-def _to_csv(policy: Policy) -> bytes:
-    _check_names(policy.mdp)
+def _to_csv(mdp: MDP, probabilities: Floats) -> bytes:
+    _check_names(mdp)
     text = io.StringIO(newline="")
     text.write(",".join(COLUMNS) + "\n")
     writer = csv.writer(
         text, lineterminator="\n", quoting=csv.QUOTE_ALL
     )  # unquoted, a carriage return would end a line
-    writer.writerows((state, action, repr(chance)) for state, action, chance in policy.rows())
+    writer.writerows((state, action, repr(chance)) for state, action, chance in _rows(mdp, probabilities))
     return text.getvalue().encode()
 
 
@@ -126,9 +124,9 @@ def _check_names(mdp: MDP) -> None:
         seen.add((s, name))
 
 
-def _to_npz(policy: Policy) -> bytes:
+def _to_npz(mdp: MDP, probabilities: Floats) -> bytes:
     content = io.BytesIO()
-    np.savez_compressed(content, policy=policy.probabilities, model=np.array(policy.mdp.digest))
+    np.savez_compressed(content, policy=probabilities, model=np.array(mdp.digest))
     return content.getvalue()
 
 
@@ -144,17 +142,16 @@ def _from_npz(content: bytes, mdp: MDP) -> Floats:
     return arrays["policy"]
 
 
-def _to_scheduler(policy: Policy) -> bytes:
+def _to_scheduler(mdp: MDP, probabilities: Floats) -> bytes:
     """As Storm prints a scheduler: a line per state, `state: choice`, numbered and named."""
     lines = ["model state:    choice(s)"]
-    mdp = policy.mdp
     for s in range(mdp.n_states):
         own = range(int(mdp.first_choice[s]), int(mdp.first_choice[s + 1]))
-        taken = [x for x in own if policy.probabilities[x] > 0]
+        taken = [x for x in own if probabilities[x] > 0]
         if len(taken) == 1:
             said = _ranked(mdp, taken[0], own.start)
         else:
-            said = " + ".join(f"{float(policy.probabilities[x])!r}: {_ranked(mdp, x, own.start)}" for x in taken)
+            said = " + ".join(f"{float(probabilities[x])!r}: {_ranked(mdp, x, own.start)}" for x in taken)
         lines.append(f"{s}:    {said}")
     return ("\n".join(lines) + "\n").encode()
 
@@ -191,7 +188,7 @@ def _from_scheduler(content: bytes, mdp: MDP) -> Floats:
     return probabilities
 
 
-WRITERS: dict[str, Callable[[Policy], bytes]] = {
+WRITERS: dict[str, Callable[[MDP, Floats], bytes]] = {
     ".json": _to_json,
     ".csv": _to_csv,
     ".npz": _to_npz,

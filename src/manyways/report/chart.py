@@ -1,4 +1,4 @@
-"""Reward against diversity as a small vector picture: the set, its plans, the optimum, and a sweep's curve."""
+"""The chart of reward against diversity: the set, its plans, the optimum, and the curve of a sweep."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 560.0, 320.0
 LEFT, RIGHT, TOP, BOTTOM = 40.0, 20.0, 18.0, 48.0
 LETTER = 7.0
-"""About how wide a digit is; the numbers along the left side need room."""
+"""The approximate width of a digit, to make room for the numbers along the left side."""
 APART = 30.0
-"""Labels along a curve have at least this room."""
+"""Labels along a curve are at least this far apart."""
 
 
 @dataclass(frozen=True)
 class _Axis:
-    """From numbers to places along one side of the picture."""
+    """From numbers to positions along one side of the chart."""
 
     low: float
     high: float
@@ -31,7 +31,7 @@ class _Axis:
 
     @staticmethod
     def over(values: list[float], least: float, begin: float, end: float) -> _Axis:
-        """Over all values, and over `least` even where they are closer together than that."""
+        """An axis that covers all values and has at least the length `least`."""
         low, high = min(values), max(values)
         margin = max(0.08 * (high - low), (least - (high - low)) / 2)
         return _Axis(low - margin, high + margin, begin, end)
@@ -47,7 +47,12 @@ class _Axis:
 
 
 def price_chart(plans: PlanSet, sweep: Sweep | None) -> dict[str, Any]:
-    """Where everything goes on the picture; the template draws it."""
+    """The positions of everything on the chart; the template draws it.
+
+    Args:
+        plans: the set.
+        sweep: a sweep of the same model, whose curve is drawn; or None.
+    """
     apart = plans.distances.sum(axis=1) / max(plans.k - 1, 1)
     mean = float(plans.rewards.mean())
     curves = [] if sweep is None else [_curve(sweep, k) for k in sorted({row["k"] for row in sweep.good})]
@@ -99,17 +104,19 @@ def _curve(sweep: Sweep, k: int) -> dict[str, Any]:
 
 
 def _labelled(points: list[dict[str, Any]], labels: list[str]) -> list[dict[str, Any]]:
-    """The points of a curve, with a label on each that is far enough from those that have one."""
-    told: list[dict[str, Any]] = []
+    """The points of a curve, with a label on each that is far enough from the labels before it."""
+    labelled: list[dict[str, Any]] = []
     for point, label in zip(points, labels, strict=True):
-        room = all(abs(point["x"] - other["x"]) > APART or abs(point["y"] - other["y"]) > APART / 2 for other in told)
+        room = all(
+            abs(point["x"] - other["x"]) > APART or abs(point["y"] - other["y"]) > APART / 2 for other in labelled
+        )
         point["label"] = label if room else ""
         if room:
-            told.append(point)
+            labelled.append(point)
     return points
 
 
 def _round_step(step: float) -> float:
-    """The nearest of 1, 2 and 5 times a power of ten, from below."""
+    """The largest of 1, 2 and 5 times a power of ten that is at most `step`."""
     power = 10.0 ** np.floor(np.log10(step))
     return float(next(factor for factor in (10, 5, 2, 1) if factor * power <= step * 1.001) * power)

@@ -1,4 +1,4 @@
-"""Studies: many plans over many settings, resumable, on one core, several, or a cluster.
+"""Studies: many plans over many settings, resumable, in one process, in several, or on a Dask cluster.
 
-Nothing is imported here: worker processes need `trial` only, and start sooner without pictures and pages.
+This file imports nothing: worker processes need only `trial`, and start faster without pictures and pages.
 """

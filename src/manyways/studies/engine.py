@@ -1,7 +1,8 @@
-"""Runs trials: in this process, in several, or on a Dask cluster, with the same rows in the end.
+"""Runs trials in this process, in several processes, or on a Dask cluster. The rows are the same in each case.
 
-Rows are kept one by one as they arrive (`store`), so a run that ends early, in whatever way, is taken up where it
-was. The order of arrival does not matter: rows are handed out in the order of the trials.
+Each row is stored as soon as it is computed (`store`), so a run that ends early can be resumed. Rows of failed trials
+are returned but not stored, so a resumed run computes them again: the cause, such as a lack of memory, may have passed.
+Rows arrive in any order and are returned in the order of the trials.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from manyways.errors import ManywaysError, SettingError, check_integer
+from manyways.methods import Method
 from manyways.model.mdp import MDP
 from manyways.studies.store import Store
-from manyways.studies.trial import Row, Trial, perform
+from manyways.studies.trial import Row, Trial, method_named, perform
 
-SCHEDULER_ANSWERS_WITHIN = "5s"
+CONNECTION_TIMEOUT = "5s"
+
+Task = tuple[Trial, Method]
 
 
 class RunStopped(ManywaysError, RuntimeError):
-    """A run ended before its trials did; the message tells how to go on."""
+    """A run ended before all its trials did; the message says how to resume it."""
 
 
 def run_trials(
@@ -32,79 +36,86 @@ def run_trials(
     model: MDP | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Row]:
-    """The rows of all trials: those that the store has, and the others as they get done.
+    """The rows of all trials: stored ones are reused, the others are computed, and stored unless they failed.
 
     Args:
-        study: under what name the store keeps them.
-        trials: what to compute.
+        study: the name under which the store keeps the rows.
+        trials: what to compute. Equal trials are computed once.
         store: where rows are kept.
-        workers: processes; by default one per core.
-        cluster: address of a Dask scheduler, instead of processes here.
-        model: stands in for the trials' source.
-        progress: called with the number of rows there are and will be.
+        workers: the number of processes; by default one per core.
+        cluster: address of a Dask scheduler to use instead of processes on this machine.
+        model: replaces the model that the trials name.
+        progress: called with the number of rows computed so far and in total.
     """
     if workers is not None:
         check_integer("workers", workers, 1)
+    distinct = {trial.key: trial for trial in trials}
     known = store.rows(study)
-    waiting = [trial for trial in trials if trial.key not in known]
-    tell = progress or (lambda *_: None)
-    done = len(trials) - len(waiting)
-    tell(done, len(trials))
+    methods = {name: method_named(name) for name in {trial.settings["method"] for trial in trials}}
+    waiting = [(trial, methods[trial.settings["method"]]) for key, trial in distinct.items() if key not in known]
+    report = progress or (lambda *_: None)
+    done = len(distinct) - len(waiting)
+    report(done, len(distinct))
     for trial, row in _performed(waiting, workers or _cores(), cluster, model):
-        store.add(study, trial.key, row)
+        if row["error"] is None:
+            store.add(study, trial.key, row)
         known[trial.key] = row
         done += 1
-        tell(done, len(trials))
+        report(done, len(distinct))
     return [known[trial.key] for trial in trials]
 
 
 def _performed(
-    trials: Sequence[Trial], workers: int, cluster: str | None, model: MDP | None
+    tasks: Sequence[Task], workers: int, cluster: str | None, model: MDP | None
 ) -> Iterator[tuple[Trial, Row]]:
-    if not trials:
+    if not tasks:
         return iter(())
     if cluster is not None:
-        return _on_cluster(trials, cluster, model)
-    if workers == 1 or len(trials) == 1:
-        return ((trial, perform(trial, model)) for trial in trials)
-    return _in_processes(trials, min(workers, len(trials)), model)
+        return _on_cluster(tasks, cluster, model)
+    if workers == 1 or len(tasks) == 1:
+        return (_perform_task(task, model) for task in tasks)
+    return _in_processes(tasks, min(workers, len(tasks)), model)
 
 
-def _in_processes(trials: Sequence[Trial], workers: int, model: MDP | None) -> Iterator[tuple[Trial, Row]]:
+def _in_processes(tasks: Sequence[Task], workers: int, model: MDP | None) -> Iterator[tuple[Trial, Row]]:
     from joblib import Parallel, delayed
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     pool: Any = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")  # pyright: ignore[reportArgumentType]
     try:
-        yield from pool(delayed(_with_trial)(trial, model) for trial in trials)
+        yield from pool(delayed(_perform_task)(task, model) for task in tasks)
     except TerminatedWorkerError:
         raise RunStopped(
-            "a worker process was ended from outside, perhaps for want of memory; the rows written so far are kept: "
-            "run the same command again, with fewer --workers if memory was short"
+            "a worker process was killed, possibly because memory ran out; the rows computed so far are stored. "
+            "Run the study again to resume it",
+            in_python="; if memory was short, use fewer workers",
+            on_command_line="; if memory was short, use a smaller number of --workers",
         ) from None
 
 
-def _on_cluster(trials: Sequence[Trial], address: str, model: MDP | None) -> Iterator[tuple[Trial, Row]]:
+def _on_cluster(tasks: Sequence[Task], address: str, model: MDP | None) -> Iterator[tuple[Trial, Row]]:
     try:
         from distributed import Client, as_completed
     except ImportError:
         raise SettingError("a cluster needs Dask: pip install 'manyways[cluster]'") from None
     try:
-        client = Client(address, timeout=SCHEDULER_ANSWERS_WITHIN, set_as_default=False)
+        client = Client(address, timeout=CONNECTION_TIMEOUT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise SettingError(
             f"no Dask scheduler answers at {address} ({type(error).__name__}); start one with `dask scheduler` and "
-            "workers with `dask worker ADDRESS`, then run the same command again"
+            "workers with `dask worker ADDRESS`, then run the study again"
         ) from None
     with client:
         shared = None if model is None else client.scatter(model, broadcast=True)
-        futures = client.map(_with_trial, list(trials), model=shared, pure=False)
+        futures = client.map(_perform_task, list(tasks), model=shared, pure=False)
         for future in as_completed(futures, loop=client.loop):
             yield future.result()
 
 
-def _with_trial(trial: Trial, model: MDP | None) -> tuple[Trial, Row]:
-    return trial, perform(trial, model)
+def _perform_task(task: Task, model: MDP | None) -> tuple[Trial, Row]:
+    """The method comes as an object because a worker process may not have registered it."""
+    trial, method = task
+    return trial, perform(trial, model=model, method=method)
 
 
 def _cores() -> int:

@@ -1,81 +1,23 @@
-"""The paper's experiments: for each the trials, the figures, and the claims that the paper makes of it."""
+"""The paper's experiments: the trials, figures and claims of each, and `paper`, which runs them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from manyways.errors import SettingError, check_integer, check_number
+from manyways.errors import SettingError, check_integer
 from manyways.planning import library_versions
 from manyways.studies import claims, figures
-from manyways.studies.claims import Verdict
 from manyways.studies.engine import run_trials
-from manyways.studies.page import write_page
+from manyways.studies.page import Unfinished, write_page
 from manyways.studies.results import Results
 from manyways.studies.store import Store
-from manyways.studies.trial import METHODS, Trial
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from manyways.studies.study import DEFAULT_METHOD, PAPER_METHOD, Settings, Study, StudyResults
+from manyways.studies.trial import Row, Trial, method_named
 
 TRADEOFF = 8.0
-PAPER_METHOD, DEFAULT_METHOD = "frank-wolfe", "vertex-ascent"
 SMALL_WORLD = "rooms-9:0?correct_transition=0.8"
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What can be changed about a study.
-
-    Attributes:
-        trials: worlds per point; by default as many as in the paper.
-        seed: of the first world; the others follow. Also of the planning in it.
-        methods: names of `METHODS`, set side by side.
-        values: along the study's axis, in place of its own.
-        slow: include the paper's inexact projection by SLSQP, which takes minutes per trial.
-    """
-
-    trials: int | None = None
-    seed: int = 0
-    methods: tuple[str, ...] = (PAPER_METHOD, DEFAULT_METHOD)
-    values: tuple[float, ...] | None = None
-    slow: bool = False
-
-    def __post_init__(self) -> None:
-        if self.trials is not None:
-            check_integer("trials", self.trials, 1)
-        check_integer("seed", self.seed, 0)
-        for name in self.methods:
-            if name not in METHODS:
-                raise SettingError(f"there is no method {name!r} to study; choose from {', '.join(METHODS)}")
-        for value in self.values or ():
-            check_number("a value", value, 0)
-
-    def worlds(self, usual: int) -> range:
-        return range(self.seed, self.seed + (self.trials or usual))
-
-
-@dataclass(frozen=True)
-class Study:
-    """One experiment of the paper.
-
-    Attributes:
-        title: a heading.
-        statement: what the paper says, in its words or nearly.
-        trials: the trials for given settings.
-        figures: pictures from the rows, by name.
-        claims: the paper's claims held against the rows.
-        values: the usual values along its axis, if it has one.
-    """
-
-    title: str
-    statement: str
-    trials: Callable[[Settings], list[Trial]]
-    figures: Callable[[Results, Settings], dict[str, Figure]]
-    claims: Callable[[Results], list[Verdict]] = field(default=lambda _: [])
-    values: tuple[float, ...] | None = None
 
 
 def _planned(source: str, k: int, tradeoff: float, seed: int, method: str, **more: Any) -> Trial:
@@ -128,21 +70,22 @@ def _size(value: float) -> int:
     return check_integer("a set size", int(value) if value == int(value) else value, 1)
 
 
-def _map_trials(values: str) -> Callable[[Settings], list[Trial]]:
-    def trials(settings: Settings) -> list[Trial]:
-        s = settings.seed
-        return [
-            _planned(
-                f"nine-rooms:{s}",
-                *((6, float(value)) if values == "tradeoff-maps" else (_size(value), TRADEOFF)),
-                s,
-                method,
-            )
-            for method in settings.methods
-            for value in _values(settings, values)
-        ]
+def _tradeoff_map_trials(settings: Settings) -> list[Trial]:
+    s = settings.seed
+    return [
+        _planned(f"nine-rooms:{s}", 6, float(value), s, method)
+        for method in settings.methods
+        for value in _values(settings, "tradeoff-maps")
+    ]
 
-    return trials
+
+def _set_size_map_trials(settings: Settings) -> list[Trial]:
+    s = settings.seed
+    return [
+        _planned(f"nine-rooms:{s}", _size(value), TRADEOFF, s, method)
+        for method in settings.methods
+        for value in _values(settings, "set-size-maps")
+    ]
 
 
 def _theory_trials(settings: Settings) -> list[Trial]:
@@ -183,7 +126,7 @@ STUDIES: dict[str, Study] = {
         "Occupancy maps for two tradeoffs",
         "With a tradeoff of 2 several policies have nearly identical behaviour; with 8 they use increasingly diverse "
         "ways through doors and rooms.",
-        _map_trials("tradeoff-maps"),
+        _tradeoff_map_trials,
         figures.maps("tradeoff"),
         claims.tradeoff_maps,
         (2.0, 8.0),
@@ -200,7 +143,7 @@ STUDIES: dict[str, Study] = {
     "set-size-maps": Study(
         "Occupancy maps for two set sizes",
         "With k = 4, four policies that use distinct doors and rooms; with k = 6, five clearly distinct ones.",
-        _map_trials("set-size-maps"),
+        _set_size_map_trials,
         figures.maps("k"),
         claims.set_size_maps,
         (4, 6),
@@ -237,19 +180,20 @@ def paper(
     workers: int | None = None,
     cluster: str | None = None,
     progress: Callable[[str, int, int], None] | None = None,
-) -> dict[str, Results]:
-    """Run the paper's studies; write rows, figures and the page that holds them against the paper's claims.
+) -> dict[str, StudyResults]:
+    """Run the paper's studies; write their rows and figures, and a page that compares them with the paper's claims.
 
     Args:
-        study: a name of `STUDIES`, or `all`.
-        out: the folder; what is there already is not computed again.
+        study: a key of `STUDIES`, or `all`.
+        out: the output folder. Rows that it already holds are not computed again.
         trials, seed, methods, values, slow: see `Settings`.
-        workers: processes; by default one per core.
-        cluster: address of a Dask scheduler instead.
-        progress: called with the study's name and the numbers of rows done and to do.
+        workers: the number of processes; by default one per core.
+        cluster: address of a Dask scheduler to use instead of processes on this machine.
+        progress: called with the study's name and the number of rows computed so far and in total.
 
     Returns:
-        The rows of each study.
+        The rows and verdicts of each study, by its name. Failed trials have rows with an `error`; they are not stored,
+        so that the next run tries them again.
     """
     if study != "all" and study not in STUDIES:
         raise SettingError(f"there is no study {study!r}; choose from {', '.join(STUDIES)}, all")
@@ -257,35 +201,49 @@ def paper(
     if values is not None and (study == "all" or STUDIES[study].values is None):
         raise SettingError(f"the study {study!r} has no axis to give values for")
     settings = Settings(trials, seed, tuple(methods), _tuple(values), slow)
+    for method in settings.methods:
+        method_named(method)  # an unknown name is refused before anything is written
     folder = Path(out)
-    found: dict[str, Results] = {}
+    found: dict[str, StudyResults] = {}
     with Store(folder) as store:
         for name in names:
             planned = STUDIES[name].trials(settings)
             store.begin(name, {"manyways": library_versions()["manyways"], **_described(settings)})
-            tell = (lambda done, total, name=name: progress(name, done, total)) if progress else None
-            rows = run_trials(name, planned, store, workers=workers, cluster=cluster, progress=tell)
-            found[name] = Results(name, rows)
+            report = (lambda done, total, name=name: progress(name, done, total)) if progress else None
+            rows = run_trials(name, planned, store, workers=workers, cluster=cluster, progress=report)
+            found[name] = _judged(name, rows)
             found[name].write_csv(folder / f"{name}.csv")
             figures.save_all(STUDIES[name].figures(found[name], settings), folder)
-        write_page(folder, settings, _all_there(store, found))
+        earlier, unfinished = _stored(store, [name for name in STUDIES if name not in found])
+        results = found | earlier
+        write_page(
+            folder, settings, [(STUDIES[name], results[name]) for name in STUDIES if name in results], unfinished
+        )
     return found
 
 
-def _all_there(store: Store, found: dict[str, Results]) -> list[tuple[str, Study, Results]]:
-    """The studies for the page: those of this run, and what earlier runs finished in the same folder."""
-    there = []
-    for name, study in STUDIES.items():
-        if name in found:
-            there.append((name, study, found[name]))
-        elif (begun := store.settings(name)) is not None:
-            settings = Settings(
-                begun["trials"], begun["seed"], tuple(begun["methods"]), _tuple(begun["values"]), begun["slow"]
-            )
-            rows, planned = store.rows(name), study.trials(settings)
-            if all(trial.key in rows for trial in planned):
-                there.append((name, study, Results(name, [rows[trial.key] for trial in planned])))
-    return there
+def _judged(name: str, rows: list[Row]) -> StudyResults:
+    return StudyResults(name, rows, tuple(STUDIES[name].claims(Results(name, rows))))
+
+
+def _stored(store: Store, names: list[str]) -> tuple[dict[str, StudyResults], list[Unfinished]]:
+    """Studies that earlier runs left in the same folder: the finished ones by name, and the others."""
+    finished: dict[str, StudyResults] = {}
+    unfinished = []
+    for name in names:
+        begun = store.settings(name)
+        if begun is None:
+            continue
+        settings = Settings(
+            begun["trials"], begun["seed"], tuple(begun["methods"]), _tuple(begun["values"]), begun["slow"]
+        )
+        planned, rows = STUDIES[name].trials(settings), store.rows(name)
+        done = [rows[trial.key] for trial in planned if trial.key in rows]
+        if len(done) == len(planned):
+            finished[name] = _judged(name, done)
+        else:
+            unfinished.append(Unfinished(name, len(done), len(planned)))
+    return finished, unfinished
 
 
 def _tuple(values: Sequence[float] | None) -> tuple[float, ...] | None:

@@ -1,4 +1,4 @@
-"""The rows of a study: as a table, as a file, by groups."""
+"""The rows of a study: as a table, as a CSV file, and averaged in groups."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Results:
-    """What a study found.
+    """The rows of a study.
 
     Attributes:
-        study: its name.
-        rows: one per trial, settings and results; a trial that failed has an `error`.
+        study: the study's name.
+        rows: one per trial, with its settings, its results and `error`: None, or the message of a failed trial.
     """
 
     study: str
@@ -33,17 +33,20 @@ class Results:
 
     @property
     def good(self) -> list[Row]:
+        """The rows of the trials that did not fail."""
         return [row for row in self.rows if row["error"] is None]
 
     @property
     def failed(self) -> list[Row]:
+        """The rows of the trials that failed."""
         return [row for row in self.rows if row["error"] is not None]
 
     def methods(self) -> list[str]:
+        """The names of the methods, in the order of the rows."""
         return list(dict.fromkeys(row["method"] for row in self.good))
 
     def series(self, axis: str, column: str, method: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Along `axis`: its values, and the mean and standard deviation of `column` over the trials at each."""
+        """The values of `axis`, and the mean and standard deviation of `column` over the trials at each value."""
         groups: dict[float, list[float]] = {}
         for row in self.good:
             if row["method"] == method and row[column] is not None:
@@ -73,7 +76,7 @@ class Results:
         return pandas.DataFrame(self.rows)
 
     def write_csv(self, path: Path) -> None:
-        """The rows as CSV; where a row holds sequences (one entry per iteration), one line per entry."""
+        """Write the rows as CSV. A row that holds sequences, with an entry per iteration, becomes a line per entry."""
         lines = [line for row in self.rows for line in _lines(row)]
         columns = list(dict.fromkeys(name for line in lines for name in line))
         text = io.StringIO()

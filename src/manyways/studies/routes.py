@@ -1,4 +1,4 @@
-"""Which doors a plan goes through: its route, as the paper's text talks about plans."""
+"""Routes: the doors that a plan goes through. The paper's text describes plans by their doors."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from manyways.types import Floats
 
 
 def routes(mdp: MDP, policies: Floats) -> list[str | None] | None:
-    """For each of (k, N) policies the doors on its most likely path from the start to the goal, in order.
+    """(k, N) policies -> the doors on each one's most likely path from the start to the goal, in order.
 
-    None for a plan that stays away from the goal; None for all if the model has no doors, start or goal.
+    A plan that does not go to the goal has None. The result is None if the model has no doors or no goal.
     """
     if not {"door", "goal"} <= mdp.labels.keys():
         return None
@@ -20,6 +20,6 @@ def routes(mdp: MDP, policies: Floats) -> list[str | None] | None:
 
 def _route(mdp: MDP, policy: Floats) -> str | None:
     path = likely_path(mdp, chain(mdp, policy))
-    if path is None:  # it goes round, or stands still
+    if path is None:  # the most likely steps form a cycle without the goal
         return None
     return " > ".join(mdp.state_name(at) for at in path[:-1] if mdp.labels["door"][at])

@@ -1,7 +1,7 @@
-"""Where the rows of a study are kept: one SQLite file in the output folder, a row written as soon as it is there.
+"""Where the rows of studies are kept: one SQLite file in the output folder. Each row is written as soon as it exists.
 
-Whoever works on the folder holds the file's lock until the end, however that comes; SQLite undoes what a killed
-process left half written.
+A run holds an exclusive lock on the file until it ends. If a process is killed during a write, SQLite rolls that write
+back when the file is next opened.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from manyways.files.sqlite_errors import explained
 from manyways.studies.trial import Row
 
 FILE = "rows.sqlite"
-BUSY = "another run is working on it; wait for its end, or choose another folder with --out"
-DAMAGED = "it is damaged or not a file of rows; move it away, or choose another folder with --out"
+BUSY = "another run is using it; wait until that run has ended, or choose another output folder"
+DAMAGED = "it is damaged or not a file of rows; move it away, or choose another output folder"
 ADVICE = {
     "SQLITE_BUSY": BUSY,
     "SQLITE_LOCKED": BUSY,
-    "SQLITE_FULL": "the disk is full; the rows written so far are kept: make room and run the same command again",
+    "SQLITE_FULL": "the disk is full; the rows written so far are kept: make room and run the study again",
     "SQLITE_NOTADB": DAMAGED,
     "SQLITE_CORRUPT": DAMAGED,
 }
 
 
 class Store:
-    """The rows of all studies of one folder, or, without a folder, of this process. Close it, or use `with`."""
+    """The rows of all studies in a folder, or, without a folder, in memory. Use it in a `with` statement."""
 
     def __init__(self, folder: Path | None) -> None:
         self.place = ":memory:" if folder is None else str(folder / FILE)
@@ -56,7 +56,7 @@ class Store:
         self._file.close()
 
     def begin(self, study: str, settings: Mapping[str, Any]) -> None:
-        """Take up a study, or go on with it; refuse if it was begun with other settings."""
+        """Start or resume a study; raise an `OutputError` if the store holds it with other settings."""
         text = json.dumps(settings, sort_keys=True)
         with self._explained():
             self._file.execute("INSERT OR IGNORE INTO studies VALUES (?, ?)", (study, text))
@@ -67,25 +67,30 @@ class Store:
                 f"{name}: {_brief(old.get(name))} there, {_brief(settings.get(name))} here" for name in names
             )
             raise OutputError(
-                f"{self.place} holds the study {study!r} with other settings ({changes}); it was left as it is: "
-                "repeat its settings to go on with it, or choose another folder with --out"
+                f"{self.place} holds the study {study!r} with other settings ({changes}) and was not changed; "
+                "use those settings to resume it, or choose another output folder"
             )
 
     def settings(self, study: str) -> dict[str, Any] | None:
-        """With what a study was begun, if it was."""
+        """The settings with which a study was begun, or None."""
         with self._explained():
             found = self._file.execute("SELECT settings FROM studies WHERE study = ?", (study,)).fetchone()
         return None if found is None else json.loads(found[0])
 
     def rows(self, study: str) -> dict[str, Row]:
-        """What is there already, by trial."""
+        """The rows of a study by the keys of their trials.
+
+        Rows with an error, which early versions stored, are left out: a failed trial counts as not done.
+        """
         with self._explained():
             found = self._file.execute("SELECT key, row FROM rows WHERE study = ?", (study,)).fetchall()
-        return {key: json.loads(row) for key, row in found}
+        rows = {key: json.loads(row) for key, row in found}
+        return {key: row for key, row in rows.items() if row["error"] is None}
 
     def add(self, study: str, key: str, row: Row) -> None:
+        """Write the row of a trial, replacing one with an error."""
         with self._explained():
-            self._file.execute("INSERT INTO rows VALUES (?, ?, ?)", (study, key, json.dumps(row)))
+            self._file.execute("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", (study, key, json.dumps(row)))
 
     def _explained(self) -> AbstractContextManager[None]:
         return explained(self.place, ADVICE, "the rows written so far are kept")

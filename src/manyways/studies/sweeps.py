@@ -1,4 +1,4 @@
-"""A sweep over settings on one's own model, ending in the curve of reward against diversity."""
+"""Sweeps: plans of one model over tradeoffs, set sizes and seeds, and the curve of reward against diversity."""
 
 from __future__ import annotations
 
@@ -18,14 +18,19 @@ from manyways.planning import library_versions
 from manyways.studies.engine import run_trials
 from manyways.studies.results import Results
 from manyways.studies.store import FILE, Store
-from manyways.studies.trial import METHODS, Trial
+from manyways.studies.trial import Trial, method_named
 
 SHADES = ("#08519c", "#d95f0e", "#31a354", "#756bb1", "#636363", "#dd1c77", "#2b8cbe", "#8c6d31")
 
 
 @dataclass(frozen=True)
 class Knee:
-    """Where the curve of one k bends most: beyond it, more diversity costs more reward than before."""
+    """Where the curve of one k bends most. Beyond it, additional diversity costs more reward than before.
+
+    Attributes:
+        k: the set size.
+        tradeoff, reward, diversity: of the point.
+    """
 
     k: int
     tradeoff: float
@@ -38,14 +43,15 @@ class Sweep(Results):
     """The rows of a sweep: one per tradeoff, k and seed."""
 
     def curve(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Tradeoffs, and at each the mean diversity and the mean reward over the seeds."""
+        """The tradeoffs, and the mean diversity and mean reward over the seeds at each of them."""
         own = Results(self.study, [row for row in self.rows if row["k"] == k])
         method = own.rows[0]["method"]
         tradeoffs, diversity, _ = own.series("tradeoff", "diversity", method)
         return tradeoffs, diversity, own.series("tradeoff", "reward", method)[1]
 
     def knees(self) -> list[Knee]:
-        """The knee of each k's curve, where it has one: three points or more, and a trade between the two."""
+        """The knees of all curves that have one. A curve needs at least three points, and reward that falls as diversity
+        grows."""
         found = []
         for k in sorted({row["k"] for row in self.good}):
             tradeoffs, diversity, reward = self.curve(k)
@@ -55,7 +61,7 @@ class Sweep(Results):
         return found
 
     def draw(self) -> Figure:
-        """Reward against diversity, a curve for each k, knees marked."""
+        """Reward against diversity, with a curve for each k and marked knees."""
         figure = Figure(figsize=(7, 4.8), layout="constrained")
         panel = figure.subplots()
         for k, colour in zip(sorted({row["k"] for row in self.good}), SHADES * 99, strict=False):
@@ -90,17 +96,21 @@ def sweep(
     cluster: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Sweep:
-    """Plan for every combination of tradeoff, k and seed, and see what diversity costs.
+    """Plan for every combination of tradeoff, k and seed, to see how much reward diversity costs.
 
     Args:
         source: a model, or anything that `read` takes.
         tradeoff: the tradeoffs to try.
         k: the set sizes to try.
-        seeds: how many seeds at each, from 0 on.
-        method: a name of `METHODS`.
-        out: a folder for rows.sqlite, sweep.csv, sweep.png and sweep.svg; what is there is not computed again.
+        seeds: the number of seeds at each point: 0, 1, 2, ...
+        method: the name of a registered method, such as "vertex-ascent".
+        out: a folder for rows.sqlite, sweep.csv, sweep.png and sweep.svg. Rows that it already holds are not computed
+            again.
         workers, cluster: as for `manyways.paper`.
-        progress: called with the numbers of rows done and to do.
+        progress: called with the number of rows computed so far and in total.
+
+    Returns:
+        The rows. Failed trials have rows with an `error`; they are not stored, so that the next run tries them again.
 
     Example:
         >>> found = sweep("nine-rooms:7", tradeoff=range(0, 17, 2), k=[4, 6], seeds=3)
@@ -111,8 +121,7 @@ def sweep(
     check_integer("seeds", seeds, 1)
     if not tradeoffs or not sizes:
         raise SettingError("a sweep needs at least one tradeoff and one k")
-    if method not in METHODS:
-        raise SettingError(f"there is no method {method!r}; choose from {', '.join(METHODS)}")
+    method_named(method)  # an unknown name is refused before anything is written
     mdp = read(source)
     shared = {"source": mdp.name, "model": mdp.digest, "method": method}
     trials = [
@@ -136,20 +145,25 @@ def sweep(
 
 
 def load_sweep(folder: Path, mdp: MDP) -> Sweep:
-    """The sweep of this model that is in a folder."""
+    """The sweep of this model that a folder holds."""
+    no_sweep = SettingError(
+        f"there is no sweep in {folder}; ",
+        in_python=f"make one with manyways.sweep(..., out={str(folder)!r})",
+        on_command_line=f"make one with 'manyways sweep --out {folder}'",
+    )
     if not (folder / FILE).exists():
-        raise SettingError(f"there is no sweep in {folder}: 'manyways sweep --out {folder}' makes one")
+        raise no_sweep
     with Store(folder) as store:
         settings, rows = store.settings("sweep"), list(store.rows("sweep").values())
     if settings is None or not rows:
-        raise SettingError(f"there is no sweep in {folder}, only other studies")
+        raise no_sweep
     if settings["model"] != mdp.digest:
         raise SettingError(f"the sweep in {folder} is of another model, {settings['source']}")
     return Sweep("sweep", rows)
 
 
 def _knee(diversity: np.ndarray, reward: np.ndarray) -> int | None:
-    """The point farthest above the straight line between the curve's ends, both axes scaled to one."""
+    """The index of the point farthest above the straight line between the curve's ends, with both axes scaled to one."""
     if len(diversity) < 3:
         return None
     width, height = diversity[-1] - diversity[0], reward[0] - reward[-1]

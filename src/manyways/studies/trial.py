@@ -1,7 +1,7 @@
 """One trial of a study: settings as plain data in, one row of plain data out.
 
-A trial is known by its settings alone, so it can be computed anywhere, in any order, and found again: the same
-trial gives the same row to the last bit, but for the time it took (`TIMING`).
+A trial is identified by its settings alone, so it can be computed anywhere, in any order, and found again. The same
+trial always gives the same row to the last bit, except for the time it took (`TIMING`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import threadpool_limits
 
 from manyways.behaviours import StateActions
+from manyways.errors import SettingError
 from manyways.formats import read
-from manyways.methods import FrankWolfe, Method, ProjectedGradient, VertexAscent, Watch
+from manyways.methods import METHODS, FrankWolfe, Method, ProjectedGradient, VertexAscent, Watch
 from manyways.methods.theory import diameter_bound, frank_wolfe_bound, lipschitz_constant, projected_gradient_bound
 from manyways.model.mdp import MDP
 from manyways.objectives import MeanDivergence
@@ -28,21 +29,21 @@ from manyways.studies.routes import routes
 
 Row = dict[str, Any]
 
-METHODS: dict[str, Method] = {
-    "frank-wolfe": FrankWolfe(),
-    "vertex-ascent": VertexAscent(),
-    "projected-gradient": ProjectedGradient(),
-    "projected-gradient-slsqp": ProjectedGradient(rough_iterations=10),
-}
-"""The methods that studies compare, with the settings of the paper's experiments."""
+VARIANTS: dict[str, Method] = {"projected-gradient-slsqp": ProjectedGradient(rough_iterations=10)}
+"""Methods of the paper's experiments whose settings are not the defaults. All others have their registered names."""
 
 TIMING = "seconds"
-"""The one column that differs from run to run."""
+"""The only column that differs from run to run."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What to compute: the name of a kind of work in `WORK`, and its settings, all of them JSON."""
+    """What to compute.
+
+    Attributes:
+        work: the kind of work, a key of `WORK`.
+        settings: its settings, all of them JSON. `method` is a name that `method_named` knows.
+    """
 
     work: str
     settings: Mapping[str, Any]
@@ -53,28 +54,54 @@ class Trial:
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def perform(trial: Trial, model: MDP | None = None) -> Row:
-    """Settings and results in one row; if the trial fails, settings and `error`. `model` stands in for the source."""
-    # One thread for linear algebra: sums over several come out differently in the last bits.
-    with _prepared().limit(limits=1):
+def method_named(name: str) -> Method:
+    """The method with this name in studies: one of `VARIANTS`, or a registered method with its default settings."""
+    if name in VARIANTS:
+        return VARIANTS[name]
+    kind = METHODS.named(name)
+    try:
+        return kind()
+    except TypeError as error:
+        raise SettingError(f"the method {name} cannot be used in a study without settings: {error}") from None
+
+
+def perform(trial: Trial, *, model: MDP | None = None, method: Method | None = None) -> Row:
+    """Compute a trial.
+
+    Args:
+        trial: what to compute.
+        model: replaces the model that the settings name.
+        method: replaces the method that the settings name, which may be registered in another process only.
+
+    Returns:
+        A row with the settings, the results, and `error`: None, or, if the trial failed, its message instead of results.
+    """
+    warm_up()
+    # One thread for linear algebra: sums over several threads differ in the last bits. The limit applies only to
+    # libraries that are loaded already, so it comes after the warm-up.
+    with threadpool_limits(limits=1):
         try:
-            return {**trial.settings, **WORK[trial.work](trial.settings, model), "error": None}
+            return {**trial.settings, **WORK[trial.work](trial.settings, model, method), "error": None}
         except Exception as error:
             return {**trial.settings, "error": f"{type(error).__name__}: {error}"}
 
 
-@cache
-def _prepared() -> ThreadpoolController:
-    """Load what is compiled once per process, so that no trial's time includes it, and find the thread pools."""
-    plan_or_interrupt("four-rooms:0", 2, 8.0)
-    return ThreadpoolController()
+@cache  # once per process
+def warm_up() -> None:
+    """Load the compiled code of this package's methods, so that no trial's time includes it.
+
+    Numba loads a compiled function when it is first called, and the projection's solver is imported when it is first
+    used. Hence this runs two short plans, which together use all of them.
+    """
+    for method in (VertexAscent(), ProjectedGradient(iterations=0)):
+        plan_or_interrupt("four-rooms:0", 2, 8.0, method=method)
 
 
-def plan_row(settings: Mapping[str, Any], model: MDP | None) -> Row:
+def plan_row(settings: Mapping[str, Any], model: MDP | None, method: Method | None) -> Row:
     """Plan once, with `source`, `k`, `tradeoff`, `seed` and `method`."""
     mdp = read(settings["source"]) if model is None else model
-    how = METHODS[settings["method"]]
-    plans = plan_or_interrupt(mdp, settings["k"], settings["tradeoff"], seed=settings["seed"], method=how)
+    method = method_named(settings["method"]) if method is None else method
+    plans = plan_or_interrupt(mdp, settings["k"], settings["tradeoff"], seed=settings["seed"], method=method)
     found = routes(mdp, plans.policies)
     return {
         "reward": float(plans.rewards.mean()),
@@ -89,14 +116,16 @@ def plan_row(settings: Mapping[str, Any], model: MDP | None) -> Row:
         "distinct_routes": None if found is None else len({route for route in found if route is not None}),
         "plans_at_goal": None if found is None else sum(route is not None for route in found),
         "routes": None if found is None else " | ".join("stays away" if r is None else r or "direct" for r in found),
-        TIMING: float(plans.trace.seconds[-1]),
+        # Without verification; a method that keeps no trace has only the total.
+        TIMING: float(plans.trace.seconds[-1]) if len(plans.trace) else plans.seconds,
     }
 
 
-def theory_row(settings: Mapping[str, Any], _: MDP | None) -> Row:
+def theory_row(settings: Mapping[str, Any], _model: MDP | None, _method: Method | None) -> Row:
     """Run a method on the restricted domain of a small world, where the theorems hold, and compute their bounds.
 
-    f* is replaced by the best value that twenty Frank-Wolfe runs find: at most f*, so the bounds are only stricter.
+    The maximum f* is not known. It is replaced by the best value that twenty Frank-Wolfe runs find, which is at most
+    f*, so that the computed bounds are at most the theorems' bounds.
     """
     mdp, k, tradeoff = read(settings["source"]), settings["k"], settings["tradeoff"]
     objective = MeanDivergence(tradeoff).on(mdp, StateActions().on(mdp))
@@ -126,4 +155,7 @@ def theory_row(settings: Mapping[str, Any], _: MDP | None) -> Row:
     }
 
 
-WORK: dict[str, Callable[[Mapping[str, Any], MDP | None], Row]] = {"plan": plan_row, "theory": theory_row}
+WORK: dict[str, Callable[[Mapping[str, Any], MDP | None, Method | None], Row]] = {
+    "plan": plan_row,
+    "theory": theory_row,
+}

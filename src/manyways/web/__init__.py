@@ -1,5 +1,5 @@
-"""The live page: people look at plans, have them planned again, keep, name, star, note and choose.
+"""The live page of `manyways serve`: look at plans, plan again, keep, name, star, note and choose.
 
-`store` keeps what they say, `worker` plans in a process of its own, `desk` joins the two, `app` and `guard` speak
-HTTP, `serving` listens.
+`events` and `store` keep what people say about plans, `planner` and `worker` plan in a separate process, `session`
+answers the requests of the page, `app` and `guard` speak HTTP, `connections` ends idle ones, and `server` listens.
 """

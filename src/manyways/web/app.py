@@ -1,4 +1,4 @@
-"""The application: which request asks for what. Endpoints are plain functions, as they wait for a file."""
+"""The ASGI application: routes and answers. Endpoints are plain functions, run in threads, since they wait for files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 from manyways.errors import ManywaysError
 from manyways.web.events import Refused
 from manyways.web.guard import BODY, Guard, Json
-from manyways.web.session import Desk
+from manyways.web.session import Session
 
 TIME_LIMIT_S = 300.0
 NO_SUCH_PAGE = """<!DOCTYPE html>
@@ -34,55 +34,55 @@ def make_app(
     """The application that serves one plan file.
 
     Args:
-        plans_path: the file that `PlanSet.save` wrote; choices are kept in a file beside it.
-        allowed_hosts: names by which the server is called, besides those of this machine itself.
-        time_limit_s: how long one request to plan may compute; the best so far is kept.
+        plans_path: the file that `PlanSet.save` wrote; choices are stored in a file beside it.
+        allowed_hosts: host names that requests may use besides localhost.
+        time_limit_s: how long one planning job may search; the best plans so far are kept.
     """
-    desk = Desk(Path(plans_path), time_limit_s)
+    session = Session(Path(plans_path), time_limit_s)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        desk.worker.warm()
+        session.worker.ensure_process()
         yield
-        desk.close()
+        session.close()
 
     app = Starlette(
-        routes=_routes(desk),
+        routes=_routes(session),
         exception_handlers={ManywaysError: _refused, HTTPException: _http_error, Exception: _failed},
         lifespan=lifespan,
     )
-    app.router.redirect_slashes = False  # an address is right or it is not
+    app.router.redirect_slashes = False  # no second spelling of an address
     return Guard(app, allowed_hosts)
 
 
-def _routes(desk: Desk) -> list[Route]:
+def _routes(session: Session) -> list[Route]:
     def page(request: Request) -> Response:
         number = request.query_params.get("set")
         try:
-            return HTMLResponse(desk.page(None if number is None else _number(number)))
-        except Refused as refused:  # who follows an old link is a person
+            return HTMLResponse(session.page(None if number is None else _number(number)))
+        except Refused as refused:  # a person who followed an old link
             return HTMLResponse(NO_SUCH_PAGE.format(escape(str(refused))), refused.status)
 
     def state(request: Request) -> Response:
         since = request.query_params.get("since")
-        return Json(desk.state(None if since is None else _number(since, 400)))
+        return Json(session.state(None if since is None else _number(since, 400)))
 
     def plan(request: Request) -> Response:
-        return Json({"job": desk.plan(request.scope[BODY]), "server": desk.server}, 202)
+        return Json({"job": session.plan(request.scope[BODY]), "server": session.server}, 202)
 
     def cancel(_: Request) -> Response:
-        return Json({"cancelled": desk.worker.cancel()})
+        return Json({"cancelled": session.worker.cancel()})
 
     def mark(request: Request) -> Response:
-        now = desk.mark(request.scope[BODY])
+        now = session.mark(request.scope[BODY])
         return Json({"last_event": now.last_event, "marks": now.marks, "chosen": now.chosen})
 
     def policy(request: Request) -> Response:
         asked = request.path_params
-        return _attachment(*desk.policy(_number(asked["number"]), _number(asked["plan"]), "." + asked["ending"]))
+        return _attachment(*session.policy(_number(asked["number"]), _number(asked["plan"]), "." + asked["ending"]))
 
     def plans_file(request: Request) -> Response:
-        return _attachment(*desk.plans_file(_number(request.path_params["number"])))
+        return _attachment(*session.plans_file(_number(request.path_params["number"])))
 
     return [
         Route("/", page),
@@ -96,7 +96,7 @@ def _routes(desk: Desk) -> list[Route]:
 
 
 def _number(text: str, status: int = 404) -> int:
-    """A number in an address. Short, as Python refuses to read very long ones, and SQLite to look for them."""
+    """A number in an address. At most 15 digits: Python and SQLite refuse very long ones."""
     if not (text.isascii() and text.isdigit() and len(text) <= 15):
         raise Refused(f"expected a number, found {text[:20]!r}", status)
     return int(text)
@@ -113,9 +113,9 @@ def _refused(_: Request, error: Exception) -> Response:
 
 def _http_error(_: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 500)
-    words = {404: "there is nothing at this address", 405: "this address does not take that method"}
+    words = {404: "there is nothing at this address", 405: "this address does not support that method"}
     return Json({"error": words.get(status, str(error))}, status, getattr(error, "headers", None))
 
 
 def _failed(_: Request, error: Exception) -> Response:
-    return Json({"error": f"the server failed: {type(error).__name__}; its terminal says more"}, 500)
+    return Json({"error": f"the server failed: {type(error).__name__}; see its terminal for details"}, 500)

@@ -1,7 +1,7 @@
-"""What people say about plans: checked when it comes in, kept as events, summed up as marks.
+"""What people say about plans: checked on arrival, stored as events, summed up as marks.
 
-An event is never changed or taken back. A name is the newest one given, a star the newest word on it, one plan at
-most is chosen, and a note stands until another event removes it.
+Events are never changed or removed. The newest name of a plan and the newest star event count, at most one plan is
+chosen, and a note stands until another event removes it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any
 from manyways.errors import ManywaysError
 
 LONGEST = {"name": 80, "note": 2000, "author": 40}
-MARKS = ("star", "name", "note", "remove-note", "choose")
+MARK_KINDS = ("star", "name", "note", "remove-note", "choose")
 """The kinds of events that people send about a plan."""
 
 SHOW = "show"
-"""The kind of event that says which set is the current one; it is about no plan, and nobody sends it."""
+"""The kind of event that makes a set the current one. It is about no plan, and only the server writes it."""
 
-REORDERING = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
-"""Characters that turn the direction of the text around them, and so could make a name read as another one."""
+DIRECTION_CHARACTERS = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+"""Characters that change the direction of the text around them, which could make one name look like another."""
 
 
 class Refused(ManywaysError):
-    """A request that cannot be met, with the status of HTTP that says so."""
+    """A request that cannot be fulfilled, with the HTTP status of the answer."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -44,8 +44,8 @@ class Event:
     value: Any
 
 
-class Tally:
-    """What the events so far come to."""
+class EventSummary:
+    """The effect of all events so far: names, stars, notes, the chosen plan and the current set."""
 
     def __init__(self) -> None:
         self.last_event = 0
@@ -74,14 +74,14 @@ class Tally:
             self.shown = int(value)
         self.last_event = event.id
 
-    def said_of(self) -> set[str]:
-        """The plans that anything stands beside."""
+    def marked_plans(self) -> set[str]:
+        """The keys of the plans that have a name, a star or a note, or are chosen."""
         named = {plan for plan, name in self.names.items() if name}
         noted = {plan for plan, notes in self.notes.items() if notes}
         return named | noted | self.stars | ({self.chosen} if self.chosen else set())
 
     def marks(self, plans: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """What there is to show beside each of these plans."""
+        """What the page shows beside each of these plans."""
         return {
             plan: {
                 "name": self.names.get(plan, ""),
@@ -93,15 +93,15 @@ class Tally:
         }
 
 
-def checked_mark(said: Mapping[str, Any]) -> tuple[str, str, str, Any]:
-    """(plan, kind, author, value) of what someone sent, or a sentence on what is wrong with it."""
-    plan, kind = said.get("plan"), said.get("kind")
+def checked_mark(sent: Mapping[str, Any]) -> tuple[str, str, str, Any]:
+    """(plan, kind, author, value) of a mark that someone sent; raises `Refused` if anything is wrong with it."""
+    plan, kind = sent.get("plan"), sent.get("kind")
     if not isinstance(plan, str):
         raise Refused("'plan' must be the key of a plan")
-    if kind not in MARKS:
-        raise Refused(f"'kind' must be one of {', '.join(MARKS)}")
-    author = checked_text("author", said.get("author", ""), LONGEST["author"])
-    value = said.get("value")
+    if kind not in MARK_KINDS:
+        raise Refused(f"'kind' must be one of {', '.join(MARK_KINDS)}")
+    author = checked_text("author", sent.get("author", ""), LONGEST["author"])
+    value = sent.get("value")
     if kind in ("star", "choose"):
         if not isinstance(value, bool):
             raise Refused(f"'value' of {kind} must be true or false")
@@ -116,16 +116,17 @@ def checked_mark(said: Mapping[str, Any]) -> tuple[str, str, str, Any]:
 
 
 def checked_text(what: str, value: Any, longest: int, *, lines: bool = False) -> str:
-    """Text without control characters and outer space, on one line unless `lines`.
+    """Text without control characters and surrounding space, on one line unless `lines`.
 
-    What turns the direction of text is left out silently: nobody sees it, and it comes along when text is pasted.
+    Characters that change the direction of text are removed silently: they are invisible, and pasted text often
+    contains them.
     """
     if not isinstance(value, str):
         raise Refused(f"the {what} must be text")
-    text = value.translate(REORDERING)
+    text = value.translate(DIRECTION_CHARACTERS)
     text = text.replace("\r\n", "\n").strip() if lines else " ".join(text.split())
     if len(text) > longest:
-        raise Refused(f"the {what} has {len(text):,} characters, at most {longest:,} are kept: make it shorter")
+        raise Refused(f"the {what} has {len(text):,} characters, at most {longest:,} are allowed: make it shorter")
     if any(unicodedata.category(letter) in ("Cc", "Cs") and letter not in "\n\t" for letter in text):
-        raise Refused(f"the {what} has control characters in it: leave them out")
+        raise Refused(f"the {what} contains control characters: remove them")
     return text

@@ -1,8 +1,8 @@
-"""What every request passes before anything looks at it, and every answer on its way out.
+"""Checks that every request passes before the application sees it, and headers that every answer gets.
 
-The page is for the people of one machine or one network. Other web pages in their browsers must not be able to use
-it: not by a name that they point at this address (the Host header), not by posting to it (Origin, Sec-Fetch-Site, and
-a content type that forms cannot have), not by framing it.
+The page is meant for the people of one machine or one network. Other web pages in their browsers must not be able to
+use it: neither through a host name that points at this address (the Host header), nor by posting to it (Origin,
+Sec-Fetch-Site, and a content type that forms cannot send), nor by framing it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ LARGEST_BODY = 64 * 2**10
 LARGEST_DRAINED = 2**20
 BODY_S = 10.0
 BODY = "manyways.body"
-"""Where the endpoints of POST find the object that was sent."""
+"""The key of the scope under which the endpoints of POST find the object that was sent."""
 
 ALWAYS_ALLOWED = ("127.0.0.1", "localhost", "[::1]")
-EVERYWHERE = ("0.0.0.0", "[::]")
+ALL_ADDRESSES = ("0.0.0.0", "[::]")
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -39,7 +39,7 @@ HEADERS = {
 
 
 class Json(JSONResponse):
-    """An answer in JSON, whatever text is in it: names of files and models may have what UTF-8 cannot say."""
+    """An answer in JSON. Characters that UTF-8 cannot encode are replaced: names of files and models may have some."""
 
     def render(self, content: Any) -> bytes:
         text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -47,11 +47,11 @@ class Json(JSONResponse):
 
 
 class Guard:
-    """Around the application: refuses what is not for it, and reads the objects that are posted."""
+    """ASGI middleware: refuses requests that are not for the application, and reads the objects that are posted."""
 
     def __init__(self, app: ASGIApp, allowed_hosts: Iterable[str]) -> None:
         self._app = app
-        self._allowed = {*ALWAYS_ALLOWED, *(in_address(host).lower() for host in allowed_hosts)}
+        self._allowed = {*ALWAYS_ALLOWED, *(host_in_url(host).lower() for host in allowed_hosts)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -77,14 +77,16 @@ class Guard:
 
     def _check_host(self, headers: Headers) -> None:
         host, port = _split_port(headers.get("host", "").lower())
-        anywhere = not self._allowed.isdisjoint(EVERYWHERE)
-        # numeric addresses are harmless, names are not: anyone may point a name of theirs at this machine
+        anywhere = not self._allowed.isdisjoint(ALL_ADDRESSES)
+        # numeric addresses are safe, names are not: anyone can make a name of their own point at this machine
         if not (host in self._allowed or (anywhere and _is_address(host))) or not (port.isdigit() or not port):
-            raise Refused(f"this server does not answer to the name {host[:80]!r}; use the address that it printed")
+            raise Refused(
+                f"this server does not answer to the host name {host[:80]!r}; use the address that it printed"
+            )
 
 
-def in_address(host: str) -> str:
-    """A host as it stands in an address: IPv6 in brackets."""
+def host_in_url(host: str) -> str:
+    """A host as it is written in a URL: IPv6 addresses in brackets."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
@@ -112,7 +114,7 @@ async def _body_in_time(headers: Headers, receive: Receive) -> bytes:
     try:
         return await asyncio.wait_for(_body(headers, receive), BODY_S)
     except TimeoutError:
-        raise Refused(f"the body did not come within {BODY_S:g} seconds: send it again", 408) from None
+        raise Refused(f"the body did not arrive within {BODY_S:g} seconds: send it again", 408) from None
 
 
 async def _body(headers: Headers, receive: Receive) -> bytes:
@@ -122,11 +124,11 @@ async def _body(headers: Headers, receive: Receive) -> bytes:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Refused("the body ended too early")
+            raise Refused("the connection was closed before the end of the body")
         chunk = message.get("body", b"")
         size += len(chunk)
         body = body + chunk if size <= LARGEST_BODY else b""
-        # read on a little: one who is still sending would not see the answer
+        # read a little more than allowed: a client that is still sending would not see the answer
         if not message.get("more_body", False) or size > LARGEST_DRAINED:
             break
     if size > LARGEST_BODY:
@@ -136,7 +138,7 @@ async def _body(headers: Headers, receive: Receive) -> bytes:
 
 def _parsed(body: bytes) -> Mapping[str, Any]:
     def refuse(constant: str) -> NoReturn:
-        raise ValueError(f"{constant} is not a number of JSON")
+        raise ValueError(f"{constant} is not a JSON number")
 
     try:
         found = json.loads(body, parse_constant=refuse)

@@ -1,7 +1,7 @@
-"""What happens in the planning process: it waits for requests on a pipe and answers each with plans.
+"""The planning process: it waits for requests on a pipe and answers each with a plan set.
 
-It is warm (everything is loaded before the first request), leaves Ctrl-C to the server, and ends when the server
-does, however that ends.
+Everything is loaded before the first request. The process ignores Ctrl-C, which the server handles, and ends when the
+server ends, even if the server is killed.
 """
 
 from __future__ import annotations
@@ -10,33 +10,47 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from math import isfinite
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manyways.errors import ManywaysError
+
+if TYPE_CHECKING:
+    from manyways.methods import Progress
+    from manyways.objectives import Objective
+    from manyways.plans import PlanSet
 
 MOST_REPORTS_PER_S = 10
 
 
 @dataclass(frozen=True)
-class Request:
-    """What to plan: for the model of a plan file, with its settings but for these."""
+class PlanRequest:
+    """What to plan, for the model of a plan file and with its settings except for these.
+
+    Attributes:
+        archive: the content of the plan file.
+        k: how many plans.
+        tradeoff: of the new set; None leaves the objective as it is.
+        seed: of every random draw.
+        keep: the keys of the plans to keep. A plan that the set holds twice is kept twice; all others are replaced.
+        time_limit_s: how long to search.
+    """
 
     archive: bytes
     k: int
-    tradeoff: float
+    tradeoff: float | None
     seed: int
-    keep: tuple[int, ...]
+    keep: tuple[str, ...]
     time_limit_s: float
 
 
 @dataclass(frozen=True)
-class Found:
-    """The plans: their file, the key of each, what to call the set, and how the search ended."""
+class PlannedSet:
+    """A new plan set: its file, the keys of its plans, its label, and how the search ended."""
 
     archive: bytes
     keys: tuple[str, ...]
@@ -44,8 +58,8 @@ class Found:
     message: str
 
 
-def attend(pipe: Connection) -> None:
-    """The whole life of the planning process."""
+def run_planner(pipe: Connection) -> None:
+    """Answer requests until the server closes its end of the pipe. This is all that the planning process does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
     try:
@@ -57,58 +71,70 @@ def attend(pipe: Connection) -> None:
         return
 
 
-def described(plans: Any, kept: int = 0) -> str:
-    """What a set is called."""
-    words = f"{plans.k} plan{'s' if plans.k > 1 else ''}, tradeoff {plans.tradeoff:g}, seed {plans.seed}"
-    return words + (f", {kept} kept" if kept else "")
+def set_label(plans: PlanSet, kept: int = 0) -> str:
+    """A short text by which people tell sets apart."""
+    words = [f"{plans.k} plan{'s' if plans.k > 1 else ''}"]
+    if plans.tradeoff is not None:
+        words.append(f"tradeoff {plans.tradeoff:g}")
+    words.append(f"seed {plans.seed}")
+    if kept:
+        words.append(f"{kept} kept")
+    return ", ".join(words)
 
 
-def _answer(request: Request, send: Callable[[Any], None]) -> tuple[str, Any]:
+def _answer(request: PlanRequest, send: Callable[[Any], None]) -> tuple[str, Any]:
     try:
-        return "found", _perform(request, _Reporter(send))
+        return "planned", _plan(request, _Reporter(send))
     except ManywaysError as error:
         return "refused", str(error)
     except MemoryError:
-        return "refused", "there is not enough memory for this; ask for fewer plans"
+        return "refused", "there is not enough memory; ask for fewer plans"
     except (EOFError, OSError):
         raise
-    except Exception as error:  # whatever it is, the page should say so, and the next request may do better
+    except Exception as error:  # the page must report any failure, and the next request may succeed
         return "refused", f"planning failed: {type(error).__name__}: {error}"
 
 
-def _perform(request: Request, report: Callable[[Any], None]) -> Found:
-    from manyways.methods import VertexAscent
+def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> PlannedSet:
     from manyways.planning import plan
     from manyways.plans import PlanSet
 
     old = PlanSet.from_bytes(request.archive, "the plans")
-    kept = {old[i].key for i in request.keep}  # a set may hold the same plan twice
-    others = [i for i in range(old.k) if old[i].key not in kept] if kept else []
+    kept = [i for i in range(old.k) if old[i].key in request.keep]
+    replaced = [i for i in range(old.k) if i not in kept] if kept else []
     plans = plan(
         old.mdp,
         request.k,
-        request.tradeoff,
         seed=request.seed,
-        method=VertexAscent() if request.keep else old.method,  # no other method can plan around given plans
+        objective=_objective(old.maximised, request.tradeoff),
+        method=old.method if old.method.keeps_plans or not kept else None,
         criterion=old.criterion,
         behaviour=old.behaviour,
         time_limit_s=request.time_limit_s,
-        progress=report,
-        keep=old.policies[list(request.keep)] if request.keep else None,
-        avoid=old.policies[others] if others else None,
+        progress=progress,
+        keep=old.policies[kept],
+        avoid=old.policies[replaced],
     )
-    keys = tuple(plan.key for plan in plans)
-    return Found(plans.to_bytes(), keys, described(plans, len(request.keep)), str(plans.status))
+    return PlannedSet(
+        plans.to_bytes(), tuple(plan.key for plan in plans), set_label(plans, len(kept)), str(plans.status)
+    )
+
+
+def _objective(old: Objective, tradeoff: float | None) -> Objective:
+    """The objective of the old set, with another tradeoff if one is given and the objective has one."""
+    if tradeoff is None or "tradeoff" not in {field.name for field in fields(old)}:
+        return old
+    return replace(old, tradeoff=tradeoff)  # pyright: ignore[reportCallIssue] (it has that field)
 
 
 class _Reporter:
-    """Passes progress on, no more often than anyone could read it."""
+    """Sends progress to the server, at most `MOST_REPORTS_PER_S` times per second."""
 
     def __init__(self, send: Callable[[Any], None]) -> None:
         self._send = send
         self._last = -1.0
 
-    def __call__(self, now: Any) -> None:
+    def __call__(self, now: Progress) -> None:
         if time.monotonic() - self._last >= 1 / MOST_REPORTS_PER_S:
             self._last = time.monotonic()
             objective = float(now.objective) if isfinite(now.objective) else None  # JSON has no NaN
@@ -117,14 +143,14 @@ class _Reporter:
 
 
 def _warm_up() -> None:
-    """Load what planning needs: compiled loops take a second to come from their cache, once."""
+    """Plan once: loading the compiled loops from their cache takes about a second."""
     from manyways.planning import plan
 
     plan("four-rooms:0", k=2, tradeoff=1.0)
 
 
 def _end_with_parent() -> None:
-    """While it plans, the process does not look at its pipe: this thread looks after the server instead."""
+    """End the process with the server. While it plans, it does not read its pipe and would not notice."""
     server = parent_process()
     if server is not None:
         server.join()

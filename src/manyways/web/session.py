@@ -1,4 +1,4 @@
-"""What the page can ask for, HTTP left out: it joins the store, the planning process and the page's text."""
+"""The requests of the page, apart from HTTP: `Session` joins the store, the planning process and the page's text."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
+from functools import cached_property
 from math import isfinite
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from manyways.errors import PlanFileError
+from manyways.files import read_bytes
 from manyways.plans import PlanSet
-from manyways.plans.policy_files import FORMATS, policy_bytes
-from manyways.report import Live, render
+from manyways.plans.policy_files import FORMATS
+from manyways.report import Live, render, view_of
 from manyways.web.events import Refused, checked_mark
-from manyways.web.planner import Found, Request, described
-from manyways.web.store import Choices, KeptSet, State, choices_path, no_set
+from manyways.web.planner import PlannedSet, PlanRequest, set_label
+from manyways.web.store import LARGEST_ARCHIVE, Choices, State, StoredSet, choices_path, no_set
 from manyways.web.worker import Worker
 
 MOST_PLANS = 50
@@ -27,49 +29,51 @@ SETS_IN_MEMORY = 2
 PAGES_IN_MEMORY = 4
 
 
-class Desk:
-    """One plan file, the choices beside it, and the process that plans."""
+class Session:
+    """One plan file, the choices stored beside it, and the process that plans."""
 
     def __init__(self, plans_path: Path, time_limit_s: float) -> None:
         self._time_limit_s = time_limit_s
-        self.server = secrets.token_hex(8)  # the jobs of another server have the same numbers
+        self.server = secrets.token_hex(8)  # job numbers are unique only within one server
         self._stem = re.sub(r"[^A-Za-z0-9_-]+", "-", plans_path.stem).strip("-") or "plans"
-        archive = _content(plans_path)
+        self._loading, self._rendering = Lock(), Lock()
+        self._sets: OrderedDict[int, _LoadedSet] = OrderedDict()
+        self._pages: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        archive = read_bytes(plans_path, LARGEST_ARCHIVE, PlanFileError)
         plans = PlanSet.from_bytes(archive, str(plans_path))
         self.choices = Choices(choices_path(plans_path))
         try:
-            name = os.fsencode(plans_path.name).decode(errors="replace")  # any bytes can be a file's name
-            label = f"{name}: {described(plans)}"
-            self.choices.begin(plans.mdp.digest, archive, [plan.key for plan in plans], label)
+            name = os.fsencode(plans_path.name).decode(errors="replace")  # a file name can be any bytes
+            label = f"{name}: {set_label(plans)}"
+            number = self.choices.add_plan_file(plans.mdp.digest, archive, [plan.key for plan in plans], label)
         except BaseException:
             self.choices.close()
             raise
-        self.worker = Worker(self._keep)
-        self._reading, self._rendering = Lock(), Lock()
-        self._plans: OrderedDict[int, PlanSet] = OrderedDict()
-        self._pages: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        if number is not None:
+            self._sets[number] = _LoadedSet(plans)
+        self.worker = Worker(self._store)
 
     def close(self) -> None:
         self.worker.close()
         self.choices.close()
 
     def page(self, number: int | None = None) -> bytes:
-        """The page of a set, or of the current one; made anew only if something was said or planned since."""
+        """The page of a set, by default the current one; rendered again only after a new event."""
         with self._rendering:
             state = self.choices.state(number)
-            made_of = (state.shown.number, state.last_event)
-            if made_of not in self._pages:
-                sets = tuple({"number": kept.number, "label": kept.label} for kept in state.sets)
+            version = (state.shown.number, state.last_event)
+            if version not in self._pages:
+                sets = tuple({"number": stored.number, "label": stored.label} for stored in state.sets)
                 live = Live(state.shown.number, sets, state.marks, state.last_event, state.chosen)
-                self._pages[made_of] = render(self.plans(state.shown.number), live).encode(errors="replace")
+                self._pages[version] = render(self._loaded(state.shown.number).view, live).encode(errors="replace")
                 while len(self._pages) > PAGES_IN_MEMORY:
                     self._pages.popitem(last=False)
-            self._pages.move_to_end(made_of)
-            return self._pages[made_of]
+            self._pages.move_to_end(version)
+            return self._pages[version]
 
     def state(self, since: int | None) -> dict[str, Any]:
-        """What happened after event `since`, and how far the plan in the making is."""
-        # the job first: whoever sees it finished must also see the set that it made
+        """The current set, the marks if there was an event after `since`, and the progress of planning."""
+        # the job first: a client that sees it finished must also see the set that it made
         job, finished = self.worker.job(), self.worker.finished
         state = self.choices.state()
         answer = {"server": self.server, "set": state.shown.number, "last_event": state.last_event}
@@ -79,76 +83,87 @@ class Desk:
         return answer
 
     def plan(self, asked: Mapping[str, Any]) -> int:
-        """Begin to plan as asked, from any set that is kept; returns the number of the job."""
+        """Start planning from any stored set; returns the number of the job."""
         number = asked.get("set")
         if isinstance(number, bool) or not isinstance(number, int):
             raise Refused("'set' must be the number of a set")
-        keep = _kept(asked.get("keep", []), self.choices.state(number).shown)
-        k = _whole("Plans", asked.get("k"), 1, MOST_PLANS)
+        keep = _keys(asked.get("keep", []), self.choices.state(number).shown)
+        k = _integer("Plans", asked.get("k"), 1, MOST_PLANS)
         if k <= len(keep):
             raise Refused(_too_few(len(keep)))
-        seed = _whole("Seed", asked.get("seed", 0), 0, SEEDS - 1)
-        tradeoff = asked.get("tradeoff")
-        if isinstance(tradeoff, bool) or not isinstance(tradeoff, int | float) or not 0 <= tradeoff < 1e300:
-            raise Refused("the worth of diversity (tradeoff) must be a finite number from 0 on")
-        request = Request(self.archive(number), k, float(tradeoff), seed, keep, self._time_limit_s)
-        return self.worker.start(request)
+        seed = _integer("Seed", asked.get("seed", 0), 0, SEEDS - 1)
+        tradeoff = self._tradeoff(asked.get("tradeoff"), number)
+        return self.worker.start(PlanRequest(self.archive(number), k, tradeoff, seed, keep, self._time_limit_s))
 
-    def mark(self, said: Mapping[str, Any]) -> State:
-        """Keep what someone said about a plan."""
-        self.choices.mark(*checked_mark(said))
+    def mark(self, sent: Mapping[str, Any]) -> State:
+        """Store what someone said about a plan."""
+        self.choices.mark(*checked_mark(sent))
         return self.choices.state()
 
     def archive(self, number: int) -> bytes:
+        """The plan file of a set."""
         found = self.choices.archive(number)
         if found is None:
             raise no_set(number)
         return found
 
     def plans(self, number: int) -> PlanSet:
-        """A set, from memory if it was among the last that were asked for."""
-        with self._reading:
-            if number not in self._plans:
-                self._plans[number] = PlanSet.from_bytes(self.archive(number), f"set {number}")
-                while len(self._plans) > SETS_IN_MEMORY:
-                    self._plans.popitem(last=False)
-            self._plans.move_to_end(number)
-            return self._plans[number]
+        """A set, from memory if it is one of the last that were used."""
+        return self._loaded(number).plans
 
     def policy(self, number: int, plan: int, ending: str) -> tuple[bytes, str]:
-        """One plan, counted from 1, as a file: its content, and a name for it."""
+        """One plan, counted from 1, as a policy file: its content and a name for it."""
         if ending not in FORMATS:
             raise Refused(f"a policy ends in one of {', '.join(FORMATS)}", 404)
         plans = self.plans(number)
         if not 1 <= plan <= plans.k:
             raise Refused(f"set {number} has plans 1 to {plans.k}, found {plan}", 404)
-        return policy_bytes(plans[plan - 1].policy, ending), f"{self._stem}-set{number}-plan{plan}{ending}"
+        return plans[plan - 1].policy.to_bytes(ending), f"{self._stem}-set{number}-plan{plan}{ending}"
 
     def plans_file(self, number: int) -> tuple[bytes, str]:
-        """A whole set as a file: its content, and a name for it."""
+        """A whole set as a plan file: its content and a name for it."""
         return self.archive(number), f"{self._stem}-set{number}.mw"
 
-    def _keep(self, found: Found) -> int:
-        return self.choices.add_set(found.label, found.archive, found.keys)
+    def _store(self, planned: PlannedSet) -> int:
+        return self.choices.add_set(planned.label, planned.archive, planned.keys)
+
+    def _loaded(self, number: int) -> _LoadedSet:
+        with self._loading:
+            if number not in self._sets:
+                self._sets[number] = _LoadedSet(PlanSet.from_bytes(self.archive(number), f"set {number}"))
+                while len(self._sets) > SETS_IN_MEMORY:
+                    self._sets.popitem(last=False)
+            self._sets.move_to_end(number)
+            return self._sets[number]
+
+    def _tradeoff(self, given: Any, number: int) -> float | None:
+        """The tradeoff to plan with. The page sends none for a set whose objective has none."""
+        if given is None and self.plans(number).tradeoff is None:
+            return None
+        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < 1e300:
+            raise Refused("the worth of diversity (tradeoff) must be a finite number of at least 0")
+        return float(given)
 
 
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise PlanFileError(f"there is no file {path}") from None
-    except OSError as error:
-        raise PlanFileError(f"cannot read {path}: {error.strerror or error}") from None
+class _LoadedSet:
+    """A plan set in memory, with what its page shows, which is computed when a page is first asked for."""
+
+    def __init__(self, plans: PlanSet) -> None:
+        self.plans = plans
+
+    @cached_property
+    def view(self) -> dict[str, Any]:
+        return view_of(self.plans)
 
 
-def _kept(keys: Any, shown: KeptSet) -> tuple[int, ...]:
-    """Where the plans to keep are in the set: everywhere, if it holds the same plan more than once."""
-    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+def _keys(keep: Any, shown: StoredSet) -> tuple[str, ...]:
+    """The keys of the plans to keep, each as often as the set holds that plan."""
+    if not isinstance(keep, list) or not all(isinstance(key, str) for key in keep):
         raise Refused("'keep' must be a list of keys of plans")
-    unknown = [key for key in keys if key not in shown.keys]
+    unknown = [key for key in keep if key not in shown.keys]
     if unknown:
-        raise Refused(f"there is no plan {unknown[0][:20]!r} in set {shown.number} to be kept")
-    return tuple(i for i, key in enumerate(shown.keys) if key in keys)
+        raise Refused(f"there is no plan {unknown[0][:20]!r} in set {shown.number} to keep")
+    return tuple(key for key in shown.keys if key in keep)
 
 
 def _too_few(kept: int) -> str:
@@ -158,9 +173,9 @@ def _too_few(kept: int) -> str:
     return words + f"so ask for at least {kept + 1}, or keep fewer"
 
 
-def _whole(name: str, value: Any, least: int, most: int) -> int:
+def _integer(name: str, value: Any, least: int, most: int) -> int:
     if isinstance(value, float) and isfinite(value) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise Refused(f"{name} must be a whole number from {least} to {most}")
+        raise Refused(f"{name} must be an integer from {least} to {most}")
     return value

@@ -1,7 +1,7 @@
-"""Where people's choices are kept: one SQLite file beside the plans.
+"""The store of people's choices: one SQLite file beside the plan file.
 
-Two tables matter: the plan sets (the file's own, and those planned since), and the events, to which only ever
-something is added. A call returns when its change is on disk, so what was answered survives whatever ends the server.
+Two tables matter: the plan sets (that of the file, and those planned since), and the events, to which rows are only
+ever added. A call returns when its change is on disk, so everything that was answered survives any end of the server.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from typing import Any
 
 from manyways.errors import OutputError
 from manyways.files.sqlite_errors import explained
-from manyways.web.events import SHOW, Event, Refused, Tally
+from manyways.web.events import SHOW, Event, EventSummary, Refused
 
 ENDING = ".choices.sqlite"
 MOST_EVENTS = 10_000
 MOST_SETS = 30
-"""The newest sets kept, besides the first, and besides those that hold a plan of which anything was said."""
+"""How many of the newest sets are stored, besides the first one and those that hold a marked plan."""
 
 MOST_SETS_IN_ALL = 200
 
 LARGEST_ARCHIVE = 900_000_000  # SQLite takes values below 1,000,000,000 bytes
-APPLICATION = 0x6D776368  # "mwch": what tells our files from other SQLite files
+APPLICATION = 0x6D776368  # "mwch": distinguishes these files from other SQLite files
 VERSION = 1
-HELD = "another program holds it; wait for its end and try again"
+LOCKED = "another program has locked it; wait until that ends and try again"
 DAMAGED = "it is damaged or not a file of choices; move it away"
-NOT_WRITABLE = "it cannot be written; put the plans into a folder of your own"
+NOT_WRITABLE = "it cannot be written; put the plan file into a folder in which you can write"
 ADVICE = {
-    "SQLITE_BUSY": HELD,
-    "SQLITE_LOCKED": HELD,
-    "SQLITE_FULL": "the disk is full; what was said so far is kept: make room and try again",
+    "SQLITE_BUSY": LOCKED,
+    "SQLITE_LOCKED": LOCKED,
+    "SQLITE_FULL": "the disk is full; everything stored so far is safe: free some space and try again",
     "SQLITE_NOTADB": DAMAGED,
     "SQLITE_CORRUPT": DAMAGED,
     "SQLITE_CANTOPEN": NOT_WRITABLE,
@@ -57,8 +57,8 @@ SCHEMA = (
 
 
 @dataclass(frozen=True)
-class KeptSet:
-    """One plan set in the file: its number, what it is called, and the keys of its plans."""
+class StoredSet:
+    """One plan set in the file: its number, its label, and the keys of its plans."""
 
     number: int
     label: str
@@ -67,14 +67,20 @@ class KeptSet:
 
 @dataclass(frozen=True)
 class State:
-    """What there is to show: one set, all the sets, the marks on its plans and on those of other sets that have any.
+    """What a page shows: one set, the list of all sets, and marks.
 
-    Others, because each person looks at a set of their own choice. `chosen` says where the chosen plan is: `set`,
-    `plan` (counted from 1) in the newest set that holds it, and the `name` that it was given, if any.
+    Attributes:
+        shown: the set of the page.
+        sets: all sets, oldest first.
+        marks: by plan key, of all plans of the set and of marked plans in other sets, since people may look at
+            different sets.
+        chosen: `set` and `plan` (counted from 1) of the chosen plan in the newest set that holds it, and its `name`;
+            None if no plan is chosen.
+        last_event: the id of the newest event.
     """
 
-    shown: KeptSet
-    sets: tuple[KeptSet, ...]
+    shown: StoredSet
+    sets: tuple[StoredSet, ...]
     marks: dict[str, dict[str, Any]]
     chosen: dict[str, Any] | None
     last_event: int
@@ -86,17 +92,17 @@ def choices_path(plans_path: Path) -> Path:
 
 
 class Choices:
-    """The sets and the events of one file, for any number of threads, and of processes. Close it."""
+    """The sets and the events of one file. Threads and processes can share it. Must be closed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = RLock()
-        self._tally = Tally()
-        with self._explained():
-            # `isolation_level=None`: transactions begin where this module says so, not where sqlite3 guesses
+        self._summary = EventSummary()
+        with self._sqlite_errors():
+            # `isolation_level=None`: this module begins transactions, not sqlite3
             self._file = sqlite3.connect(path, timeout=5, isolation_level=None, check_same_thread=False)
         try:
-            with self._changing():
+            with self._transaction():
                 self._make_tables()
             self._inode = path.stat().st_ino
         except BaseException:
@@ -107,65 +113,75 @@ class Choices:
         with self._lock:
             self._file.close()
 
-    def begin(self, model: str, archive: bytes, keys: Sequence[str], label: str) -> None:
-        """Take up the plan file as it is now: its model must be the one known; if it changed, it is a new set."""
-        with self._changing():
+    def add_plan_file(self, model: str, archive: bytes, keys: Sequence[str], label: str) -> int | None:
+        """Store the set of the plan file and make it the current one, unless it was the file the last time, too.
+
+        Args:
+            model: the digest of its model, which must be that of all other sets.
+            archive: the content of the file.
+            keys: of its plans.
+            label: of the set.
+
+        Returns:
+            The number of its set; None if the set was stored once and has been dropped since.
+        """
+        with self._transaction():
             about = dict(self._file.execute("SELECT name, value FROM about"))
             if about.get("model", model) != model:
                 raise OutputError(
-                    f"{self.path} holds choices for another model (digest {about['model'][:8]}, the plans' is {model[:8]}); "
-                    "it was left as it is: move it away, or give the plans another file name"
+                    f"{self.path} holds choices for another model (digest {about['model'][:8]}, that of the plans is {model[:8]}); "
+                    "it was not changed: move it away, or rename the plan file"
                 )
             digest = hashlib.sha256(archive).hexdigest()
-            if about.get("file") == digest:
-                return
             known = self._file.execute("SELECT number FROM sets WHERE digest = ?", (digest,)).fetchone()
+            if about.get("file") == digest:
+                return None if known is None else known[0]
             if known is None:
-                self._insert_set(label, archive, keys)
+                number = self._insert_set(label, archive, keys)
             else:
-                self._insert_event("", SHOW, "", known[0])
+                number = known[0]
+                self._insert_event("", SHOW, "", number)
             for name, value in (("model", model), ("file", digest)):
                 self._file.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
+            return number
 
     def state(self, number: int | None = None) -> State:
-        """All there is to show to one who looks at this set, or at the current one; others' writing included."""
-        with self._lock, self._explained():
-            tally, sets = self._up_to_date(), self._sets()
-            by_number = {kept.number: kept for kept in sets}
+        """What the page of a set shows, by default of the current set. Includes changes made by other processes."""
+        with self._lock, self._sqlite_errors():
+            summary, sets = self._summary_now(), self._sets()
+            by_number = {stored.number: stored for stored in sets}
             if number is not None and number not in by_number:
                 raise no_set(number)
-            shown = by_number.get(tally.shown if number is None else number, sets[-1])
-            marked = tally.said_of()
-            plans = dict.fromkeys((*shown.keys, *(key for kept in sets for key in kept.keys if key in marked)))
-            return State(shown, sets, tally.marks(plans), _chosen(tally, sets), tally.last_event)
+            shown = by_number.get(summary.shown if number is None else number, sets[-1])
+            marked = summary.marked_plans()
+            plans = dict.fromkeys((*shown.keys, *(key for stored in sets for key in stored.keys if key in marked)))
+            return State(shown, sets, summary.marks(plans), _chosen(summary, sets), summary.last_event)
 
     def archive(self, number: int) -> bytes | None:
-        """The plan file of a set, if it is kept."""
-        with self._lock, self._explained():
+        """The plan file of a set; None if there is no such set."""
+        with self._lock, self._sqlite_errors():
             found = self._file.execute("SELECT archive FROM sets WHERE number = ?", (number,)).fetchone()
         return None if found is None else found[0]
 
     def add_set(self, label: str, archive: bytes, keys: Sequence[str]) -> int:
-        """Keep a set, which is then the current one; returns its number.
+        """Store a set and make it the current one; returns its number.
 
-        Sets older than the `MOST_SETS` newest go, unless someone gave one of their plans a star, a name or a note.
-        Beyond `MOST_SETS_IN_ALL` the oldest go even so, but never the first one and the newest one that holds the
-        chosen plan. What was said of a plan is kept as an event in any case.
+        Sets older than the `MOST_SETS` newest are dropped, unless one of their plans has a star, a name or a note.
+        Beyond `MOST_SETS_IN_ALL` the oldest are dropped in any case, except for the first set and the newest one that
+        holds the chosen plan. Events are never dropped.
         """
-        with self._changing():
+        with self._transaction():
             return self._insert_set(label, archive, keys)
 
     def mark(self, plan: str, kind: str, author: str, value: Any) -> None:
-        """Add what someone said about a plan."""
-        with self._changing():
-            if not any(plan in kept.keys for kept in self._sets()):
-                raise Refused(f"there is no plan {plan[:20]!r} in the sets kept; load the page anew", 404)
-            if kind == "remove-note" and value not in self._up_to_date().notes.get(plan, {}):
-                raise Refused(f"there is no note {value} on this plan; someone may have removed it already", 404)
+        """Store what someone said about a plan."""
+        with self._transaction():
+            if not any(plan in stored.keys for stored in self._sets()):
+                raise Refused(f"there is no plan {plan[:20]!r} in the stored sets; reload the page", 404)
+            if kind == "remove-note" and value not in self._summary_now().notes.get(plan, {}):
+                raise Refused(f"this plan has no note {value}; someone may have removed it already", 404)
             self._check_room()
             self._insert_event(plan, kind, author, value)
-
-    # ---- inside ---------------------------------------------------------------------------------
 
     def _make_tables(self) -> None:
         application = self._file.execute("PRAGMA application_id").fetchone()[0]
@@ -173,53 +189,56 @@ class Choices:
             version = self._file.execute("PRAGMA user_version").fetchone()[0]
             if version != VERSION:
                 raise OutputError(
-                    f"{self.path} has version {version} of the format, this program knows version {VERSION}; "
+                    f"{self.path} has version {version} of the format, expected version {VERSION}; "
                     "use the manyways that wrote it, or move it away"
                 )
         elif application or self._file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise OutputError(f"{self.path} is not a file of choices; it was left as it is: move it away")
+            raise OutputError(f"{self.path} is not a file of choices; it was not changed: move it away")
         else:
             for statement in SCHEMA:
                 self._file.execute(statement)
 
-    def _sets(self) -> tuple[KeptSet, ...]:
+    def _sets(self) -> tuple[StoredSet, ...]:
         rows = self._file.execute("SELECT number, label, keys FROM sets ORDER BY number").fetchall()
-        return tuple(KeptSet(number, label, tuple(json.loads(keys))) for number, label, keys in rows)
+        return tuple(StoredSet(number, label, tuple(json.loads(keys))) for number, label, keys in rows)
 
-    def _up_to_date(self) -> Tally:
+    def _summary_now(self) -> EventSummary:
+        """The summary of all events, those of other processes included."""
         query = "SELECT id, time, plan, kind, author, value FROM events WHERE id > ? ORDER BY id"
-        for row in self._file.execute(query, (self._tally.last_event,)).fetchall():
-            self._tally.add(Event(*row[:-1], value=json.loads(row[-1])))
-        return self._tally
+        for row in self._file.execute(query, (self._summary.last_event,)).fetchall():
+            self._summary.add(Event(*row[:-1], value=json.loads(row[-1])))
+        return self._summary
 
     def _check_room(self) -> None:
         if self._file.execute("SELECT count(*) FROM events").fetchone()[0] >= MOST_EVENTS:
             raise Refused(
-                f"{self.path.name} holds {MOST_EVENTS:,} marks and takes no more: end the server, move the file away "
-                "and serve the plans again to begin with none"
+                f"{self.path.name} is full, with {MOST_EVENTS:,} marks: stop the server, move the file away and "
+                "serve the plans again to start without marks"
             )
 
     def _insert_event(self, plan: str, kind: str, author: str, value: Any) -> None:
-        said = (_now(), plan, kind, author, json.dumps(value))
-        self._file.execute("INSERT INTO events (time, plan, kind, author, value) VALUES (?, ?, ?, ?, ?)", said)
+        row = (_now(), plan, kind, author, json.dumps(value))
+        self._file.execute("INSERT INTO events (time, plan, kind, author, value) VALUES (?, ?, ?, ?, ?)", row)
 
     def _insert_set(self, label: str, archive: bytes, keys: Sequence[str]) -> int:
         if len(archive) > LARGEST_ARCHIVE:
-            raise OutputError(f"plans of {len(archive):,} bytes are too large to be kept in {self.path}")
+            raise OutputError(
+                f"plans of {len(archive):,} bytes are too large for {self.path}, which takes {LARGEST_ARCHIVE:,}"
+            )
         number = self._file.execute("SELECT coalesce(max(number), 0) + 1 FROM sets").fetchone()[0]
         digest = hashlib.sha256(archive).hexdigest()
         row = (number, _now(), label, json.dumps(list(keys)), digest, archive)
         self._file.execute("INSERT INTO sets VALUES (?, ?, ?, ?, ?, ?)", row)
         self._insert_event("", SHOW, "", number)
-        gone = _to_go(self._up_to_date(), self._sets())
-        self._file.executemany("DELETE FROM sets WHERE number = ?", [(old,) for old in gone])
+        dropped = _sets_to_drop(self._summary_now(), self._sets())
+        self._file.executemany("DELETE FROM sets WHERE number = ?", [(old,) for old in dropped])
         return number
 
     @contextmanager
-    def _changing(self) -> Iterator[None]:
-        """One transaction, alone on the file, on disk at its end; undone if anything is refused."""
-        with self._lock, self._explained():
-            self._check_place()
+    def _transaction(self) -> Iterator[None]:
+        """One transaction that locks the file, is on disk at its end, and is rolled back after an exception."""
+        with self._lock, self._sqlite_errors():
+            self._check_not_moved()
             self._file.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -227,49 +246,50 @@ class Choices:
             except BaseException:
                 if self._file.in_transaction:
                     self._file.execute("ROLLBACK")
-                self._tally = Tally()  # it may have counted what was just undone
+                self._summary = EventSummary()  # it may include what was rolled back
                 raise
 
-    def _check_place(self) -> None:
-        """SQLite goes on writing into a file that was moved away; nobody would find it again."""
+    def _check_not_moved(self) -> None:
+        """SQLite would go on writing into a file that was moved away, where nobody would find it."""
         inode = getattr(self, "_inode", None)
         if inode is not None and (not self.path.exists() or self.path.stat().st_ino != inode):
-            raise OutputError(f"{self.path} was moved or replaced while it was in use: start 'manyways serve' again")
+            raise OutputError(f"{self.path} was moved or replaced while it was in use: restart the server")
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _sqlite_errors(self) -> Iterator[None]:
         try:
-            with explained(str(self.path), ADVICE, "what was said so far is kept"):
+            with explained(str(self.path), ADVICE, "everything stored so far is safe"):
                 yield
         except json.JSONDecodeError as error:
             raise OutputError(f"cannot use {self.path}: it is damaged ({error}); move it away") from None
 
 
 def no_set(number: int) -> Refused:
-    return Refused(f"there is no set {number}; it may have made room for newer ones", 404)
+    return Refused(f"there is no set {number}; it may have been dropped to make room for newer ones", 404)
 
 
-def _chosen(tally: Tally, sets: Sequence[KeptSet]) -> dict[str, Any] | None:
-    for kept in reversed(sets):
-        if tally.chosen in kept.keys:
-            plan = kept.keys.index(tally.chosen) + 1
-            return {"set": kept.number, "plan": plan, "name": tally.names.get(tally.chosen, "")}
+def _chosen(summary: EventSummary, sets: Sequence[StoredSet]) -> dict[str, Any] | None:
+    for stored in reversed(sets):
+        if summary.chosen in stored.keys:
+            plan = stored.keys.index(summary.chosen) + 1
+            return {"set": stored.number, "plan": plan, "name": summary.names.get(summary.chosen, "")}
     return None
 
 
-def _to_go(tally: Tally, sets: Sequence[KeptSet]) -> list[int]:
-    """The numbers of the sets that make room, see `add_set`."""
-    chosen = _chosen(tally, sets)
-    safe = {1, sets[-1].number, *([chosen["set"]] if chosen else [])}
-    said_of = tally.said_of()
-    gone = [
-        kept.number
-        for kept in sets
-        if kept.number <= sets[-1].number - MOST_SETS and kept.number not in safe and said_of.isdisjoint(kept.keys)
+def _sets_to_drop(summary: EventSummary, sets: Sequence[StoredSet]) -> list[int]:
+    """The numbers of the sets that make room for newer ones, see `Choices.add_set`."""
+    chosen = _chosen(summary, sets)
+    newest = sets[-1].number
+    safe = {1, newest, *([chosen["set"]] if chosen else [])}
+    marked = summary.marked_plans()
+    dropped = [
+        stored.number
+        for stored in sets
+        if stored.number <= newest - MOST_SETS and stored.number not in safe and marked.isdisjoint(stored.keys)
     ]
-    left = [kept.number for kept in sets if kept.number not in {*gone, *safe}]
-    too_many = len(sets) - len(gone) - MOST_SETS_IN_ALL
-    return gone + left[: max(too_many, 0)]
+    left = [stored.number for stored in sets if stored.number not in {*dropped, *safe}]
+    too_many = len(sets) - len(dropped) - MOST_SETS_IN_ALL
+    return dropped + left[: max(too_many, 0)]
 
 
 def _now() -> str:

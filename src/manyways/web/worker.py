@@ -1,7 +1,7 @@
-"""Planning in one process beside the server, so that answers stay quick while it computes.
+"""Planning in one process beside the server, so that the server answers quickly meanwhile.
 
-One job at a time. To cancel is to end the process and start a fresh one; a process that is killed or runs out of
-memory is reported in a sentence, and the next job has a fresh one too.
+There is one job at a time. Cancelling a job ends the process and starts a new one. If the process is killed or runs
+out of memory, the job reports that in a sentence and the next job gets a new process.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from typing import Any
 
 from manyways.errors import ManywaysError
 from manyways.web.events import Refused
-from manyways.web.planner import Found, Request, attend
+from manyways.web.planner import PlannedSet, PlanRequest, run_planner
 
 STOPPED = "Stopped: nothing was changed."
 
 
 @dataclass
 class _Job:
-    """The job at work, and what was last heard of it."""
+    """The running job and its last report."""
 
     id: int
-    began: float = field(default_factory=time.monotonic)
-    heard: dict[str, Any] = field(
+    started: float = field(default_factory=time.monotonic)
+    progress: dict[str, Any] = field(
         default_factory=lambda: {"doing": "starting", "done": 0, "total": 1, "objective": None}
     )
     cancelled: bool = False
 
 
 class Worker:
-    """The planning process and the one job it may have. `keep` stores what was found, and says under which number."""
+    """The planning process and its job, if there is one. `store` stores a new set and returns its number."""
 
-    def __init__(self, keep: Callable[[Found], int]) -> None:
-        self._keep = keep
+    def __init__(self, store: Callable[[PlannedSet], int]) -> None:
+        self._store = store
         self._lock = RLock()
         self._process: BaseProcess | None = None
         self._pipe: Any = None  # a Connection, of another class on each system
@@ -49,42 +49,44 @@ class Worker:
         self._closed = False
         self.finished: dict[str, Any] | None = None
 
-    def warm(self) -> None:
-        """Have a process ready, unless there is one."""
+    def ensure_process(self) -> None:
+        """Start a process unless one is running."""
         with self._lock:
             if self._closed or (self._process is not None and self._process.is_alive()):
                 return
-            self._discard()
+            self._end_process()
             context = multiprocessing.get_context("spawn")
             self._pipe, far_end = context.Pipe()
-            self._process = context.Process(target=attend, args=(far_end,), name="manyways planning", daemon=True)
+            self._process = context.Process(target=run_planner, args=(far_end,), name="manyways planning", daemon=True)
             with _interrupts_blocked():
                 self._process.start()
-            far_end.close()  # else the end of the process would not show here as the end of the pipe
+            far_end.close()  # otherwise the pipe would stay open when the process ends
 
     @property
     def process_id(self) -> int | None:
         return None if self._process is None else self._process.pid
 
     def job(self) -> dict[str, Any] | None:
-        """How far the job at work is."""
+        """The progress of the running job; None if there is none."""
         job = self._job
-        return None if job is None else {**job.heard, "id": job.id, "seconds": round(time.monotonic() - job.began, 1)}
+        return (
+            None if job is None else {**job.progress, "id": job.id, "seconds": round(time.monotonic() - job.started, 1)}
+        )
 
-    def start(self, request: Request) -> int:
-        """Begin a job, or refuse because there is one; returns its number."""
+    def start(self, request: PlanRequest) -> int:
+        """Start a job and return its number; raises `Refused` if one is running."""
         with self._lock:
             if self._job is not None or self._closed:
-                raise Refused("a plan is being computed already: wait for its end, or cancel it", 409)
+                raise Refused("a plan is being computed already: wait until it ends, or cancel it", 409)
             self._jobs += 1
             self._job = _Job(self._jobs)
-            # a thread, because a large model fills the pipe long before the process has read it
+            # in a thread, since sending a large model blocks until the process has read it
             self._thread = Thread(target=self._run, args=(self._job, request), daemon=True)
             self._thread.start()
             return self._jobs
 
     def cancel(self) -> bool:
-        """End the job at work, if there is one."""
+        """End the running job; returns whether there was one."""
         with self._lock:
             if self._job is None:
                 return False
@@ -94,7 +96,7 @@ class Worker:
             return True
 
     def close(self) -> None:
-        """End the process and everything about it."""
+        """End the job and the process."""
         with self._lock:
             self._closed = True
             self.cancel()
@@ -102,50 +104,50 @@ class Worker:
         if thread is not None:
             thread.join(1)
         with self._lock:
-            self._discard()
+            self._end_process()
 
-    def _run(self, job: _Job, request: Request) -> None:
+    def _run(self, job: _Job, request: PlanRequest) -> None:
         finished: dict[str, Any] = {"id": job.id, "ok": False, "message": "", "set": None}
         try:
-            found = self._converse(job, request)
-            finished |= {"ok": True, "message": found.message, "set": self._keep(found)}
+            planned = self._planned(job, request)
+            finished |= {"ok": True, "message": planned.message, "set": self._store(planned)}
         except ManywaysError as error:
             finished["message"] = str(error)
-        except Exception as error:  # else the page would wait for ever
+        except Exception as error:  # otherwise the page would wait forever
             finished["message"] = f"planning failed: {type(error).__name__}: {error}"
         with self._lock:
             self.finished, self._job = finished, None
-        self.warm()
+        self.ensure_process()
 
-    def _converse(self, job: _Job, request: Request, tries: int = 2) -> Found:
-        """Hand the request over and listen until the plans are there."""
+    def _planned(self, job: _Job, request: PlanRequest, tries: int = 2) -> PlannedSet:
+        """Send the request to the process and wait for its answer."""
         with self._lock:
-            self.warm()
+            self.ensure_process()
             pipe = self._pipe
             if job.cancelled or pipe is None:
                 raise Refused(STOPPED)
-        heard = False
+        answered = False
         try:
             pipe.send(request)
             while True:
                 kind, content = pipe.recv()
-                heard = True
+                answered = True
                 if kind == "progress":
-                    job.heard = content
-                elif kind == "found":
+                    job.progress = content
+                elif kind == "planned":
                     return content
                 else:
                     raise Refused(content)
         except (EOFError, OSError):
-            reason = self._account()
+            reason = self._exit_reason()
             with self._lock:
-                self._discard()
-        if not heard and tries > 1 and not job.cancelled:  # it had ended before, while it had nothing to do
-            return self._converse(job, request, tries - 1)
+                self._end_process()
+        if not answered and tries > 1 and not job.cancelled:  # the process had ended before the request
+            return self._planned(job, request, tries - 1)
         raise Refused(STOPPED if job.cancelled else reason)
 
-    def _account(self) -> str:
-        """Why the process is gone."""
+    def _exit_reason(self) -> str:
+        """Why the process has ended, as a sentence."""
         process = self._process
         if process is None:
             return "the planning process is gone; try again"
@@ -154,12 +156,12 @@ class Worker:
         if code is not None and code < 0:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
             return (
-                f"the planning process was ended by {name}, perhaps for want of memory; "
+                f"the planning process was ended by {name}, perhaps for lack of memory; "
                 "try again, with fewer plans if it happens again"
             )
         return f"the planning process ended by itself (exit code {code}); try again"
 
-    def _discard(self) -> None:
+    def _end_process(self) -> None:
         process, pipe, self._process, self._pipe = self._process, self._pipe, None, None
         if pipe is not None:
             with suppress(OSError):
@@ -175,7 +177,7 @@ class Worker:
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Ctrl-C reaches all processes of a terminal: a new one must not see it even before it has begun."""
+    """Ctrl-C reaches all processes of a terminal; a new process must not receive it before it ignores it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -1,4 +1,4 @@
-"""Grid worlds: the paper's room worlds, and any map of one's own."""
+"""Grid worlds: the paper's room worlds, and worlds from arbitrary maps."""
 
 from manyways.worlds.grid import grid_world
 from manyways.worlds.rooms import four_rooms, nine_rooms, room_world, tiled_rooms

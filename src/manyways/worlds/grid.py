@@ -1,13 +1,13 @@
-"""Grid worlds with the dynamics of the paper's experiments, and of mazes and robots' maps.
+"""Grid worlds with the dynamics of the paper's experiments, and variants for mazes and robots' maps.
 
-The reward depends on the cell one is in. A move succeeds with probability `correct_transition` and
-otherwise slips to one of the *other* cells that a move could lead to, uniformly; a move off the grid
-is not on offer; 'stop' stays for sure. The goal has a single action, which leads back to the start.
+The reward depends on the current cell. A move succeeds with probability `correct_transition`; otherwise it slips to one
+of the *other* cells that a move from here could lead to, each with the same probability. Moves off the grid are not
+available. 'stop' always stays in the cell. The goal has a single action, which leads back to the start.
 
-In the paper every cell is a state, walls and obstacles too: they can be entered, at their penalty.
-With `enterable_walls=False` walls are no states: no move aims at them and none slips into them. With
-`directions=8` one also moves diagonally, but never past the corner of a wall that cannot be entered:
-both cells that the move passes between must be enterable, as in the MovingAI benchmark.
+In the paper every cell is a state, including walls and obstacles: they can be entered, at a penalty. With
+`enterable_walls=False`, walls are not states: no move leads or slips into them. With `directions=8` there are diagonal
+moves too. A diagonal move needs both cells that it passes between to be enterable, as in the MovingAI benchmark, so it
+never cuts the corner of a wall.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from manyways.model.mdp import MDP
 from manyways.types import Bools, Ints, Sparse
 
 LARGEST_WORLD = 4_000_000
-"""Cells that readers take; in eight directions each takes some four kilobytes while the model is made."""
+"""The largest number of cells that readers accept. With eight directions, building needs about 4 KB per cell."""
 
 MOVES: dict[str, tuple[int, int]] = {
     "down": (1, 0),
@@ -36,7 +36,7 @@ MOVES: dict[str, tuple[int, int]] = {
     "up-left": (-1, -1),
     "up-right": (-1, 1),
 }
-"""(rows, columns) by which each move goes; the first four are the paper's."""
+"""The (rows, columns) by which each move changes the position. The first four moves are the paper's."""
 
 
 def grid_world(
@@ -53,21 +53,21 @@ def grid_world(
     labels: dict[str, Bools] | None = None,
     name: str = "grid",
 ) -> MDP:
-    """A world on a grid.
+    """Make a world on a grid.
 
     Args:
-        walls: (rows, columns) where walls and obstacles stand.
-        start: (row, column) to which the goal leads back.
-        goal: (row, column).
-        correct_transition: chance that a move goes where it should.
+        walls: (rows, columns) true for walls and obstacles.
+        start: (row, column) of the start, to which the goal leads back.
+        goal: (row, column) of the goal.
+        correct_transition: the probability that a move leads to the intended cell.
         wall_reward: reward in walls and obstacles.
         goal_reward: reward in the goal.
         step_reward: reward in all other cells.
-        directions: 4, or 8 to move diagonally as well.
-        enterable_walls: whether walls are states. If not, the states are the cells that can be
-            reached from the start before the goal; the layout still shows the whole grid.
-        labels: further sets of cells by name, each (rows, columns).
-        name: of the model.
+        directions: 4, or 8 to include diagonal moves.
+        enterable_walls: whether walls are states. If not, the states are the cells that can be reached from the start
+            without passing through the goal; the layout still shows the whole grid.
+        labels: additional sets of cells by name, each (rows, columns).
+        name: the name of the model.
     """
     walls = np.asarray(walls, dtype=bool)
     if walls.ndim != 2 or walls.size == 0:
@@ -97,7 +97,7 @@ def grid_world(
     for label, mask in (labels or {}).items():
         flat = np.asarray(mask, bool).ravel()
         if flat.size != walls.size:
-            raise ModelError(f"label {label!r} must mark {walls.size} states, found an array of shape {flat.shape}")
+            raise ModelError(f"label {label!r} must have {walls.size} cells, found an array of shape {flat.shape}")
         marks[label] = flat[cells]
     return MDP(
         transitions=_transitions(
@@ -127,7 +127,7 @@ def _check_ends(walls: Bools, start: tuple[int, int], goal: tuple[int, int]) -> 
                 f"the {what} (row {row}, column {column}) lies outside the {walls.shape[0]} x {walls.shape[1]} grid"
             )
         if walls[row, column]:
-            raise ModelError(f"the {what} (row {row}, column {column}) stands in a wall")
+            raise ModelError(f"the {what} (row {row}, column {column}) is in a wall")
     if start == goal:
         raise ModelError(f"start and goal are the same cell (row {start[0]}, column {start[1]})")
     room = _rooms(~walls)
@@ -139,19 +139,19 @@ def _check_ends(walls: Bools, start: tuple[int, int], goal: tuple[int, int]) -> 
 
 
 def _rooms(free: Bools) -> Ints:
-    """(rows, columns) the number of the room that each free cell lies in.
+    """(rows, columns) the number of the connected area that each free cell lies in.
 
-    Four directions settle it for eight as well: a diagonal move passes between two free cells, and
-    by way of either of them four directions do.
+    Four directions suffice, also for worlds with eight: a diagonal move passes between two free cells, so four
+    directions connect the same cells by way of either of them.
     """
     return ndimage.label(free)[0]  # pyright: ignore[reportIndexIssue, reportReturnType]
 
 
 def _before_goal(walls: Bools, start: tuple[int, int], goal: tuple[int, int]) -> Bools:
-    """(rows, columns) the cells that can be reached from the start, without entering a wall.
+    """(rows, columns) the cells that can be reached from the start without entering a wall or passing the goal.
 
-    Not those behind the goal, for the goal leads back to the start: one could stay there for ever
-    if one began there, but nothing leads there, and the average reward would depend on the start.
+    Cells behind the goal are left out because the goal leads back to the start. No policy reaches them from the start,
+    but one that started there could stay there, so the average reward would depend on the start state.
     """
     free = ~walls
     free[goal] = False
@@ -162,9 +162,9 @@ def _before_goal(walls: Bools, start: tuple[int, int], goal: tuple[int, int]) ->
 
 
 def _neighbours(states: Bools, moves: dict[str, tuple[int, int]]) -> Ints:
-    """(S, moves) the state that each move leads to, -1 where it is not on offer."""
+    """(S, moves) the state that each move leads to, or -1 where the move is not available."""
     rows, columns = states.shape
-    number = np.full((rows + 2, columns + 2), -1, np.int32)  # a rim of no states all around
+    number = np.full((rows + 2, columns + 2), -1, np.int32)  # with a border of -1
     number[1:-1, 1:-1][states] = np.arange(np.count_nonzero(states), dtype=np.int32)
 
     def seen(down: int, right: int) -> np.ndarray:
@@ -190,8 +190,8 @@ def _transitions(
 ) -> Sparse:
     """(N, S) transitions of the given (state, action) pairs.
 
-    The columns of the arrays below are the moves in the order of the states they lead to, with
-    'stop' amidst them, so that what is picked out row by row is a sorted CSR matrix at once.
+    The columns of the arrays below are the moves, including 'stop', in the order of the states they lead to. The
+    entries selected row by row therefore form a CSR matrix with sorted columns.
     """
     stop = len(moves)
     steps = [*moves, (0, 0)]

@@ -1,9 +1,8 @@
-"""Room worlds: the paper's four and nine rooms, and the same on larger grids.
+"""Room worlds: the paper's four and nine rooms, and the same kind of world on larger grids.
 
-Rooms stand in a square of rooms; adjacent ones share a wall with one door at a random place. Each
-room has one obstacle, the start lies somewhere in the top left room, the goal somewhere in the bottom
-right one. An obstacle never stands on the start, the goal, or the cell before a door, so that no
-world is unsolvable.
+The rooms form a square. Adjacent rooms share a wall with one door at a random position. Each room has one obstacle. The
+start is a random cell of the top left room, the goal a random cell of the bottom right room. Obstacles are never placed
+on the start, on the goal, or next to a door, so that the goal can always be reached.
 """
 
 from __future__ import annotations
@@ -69,14 +68,14 @@ def tiled_rooms(
     goal_reward: float | None = None,
     step_reward: float = -4.0,
 ) -> MDP:
-    """Rooms like the four-room world's on `size` x `size` cells, as many as fit.
+    """A world of `size` x `size` cells with as many rooms, of about the size of the four-room world's, as fit.
 
-    The goal's reward grows with the size (400 on 19 x 19): otherwise, from about 100 x 100 on, standing
-    still would beat the long way there.
+    By default the goal's reward grows with the size (400 on 19 x 19). With a constant reward, standing still would be
+    better than going to the goal on grids of about 100 x 100 cells or more.
     """
     check_integer("size", size, 9)
     if size**2 > LARGEST_WORLD:
-        raise SettingError(f"{size:,} x {size:,} cells are too many; at most {LARGEST_WORLD:,} are taken")
+        raise SettingError(f"{size:,} x {size:,} cells are too many; a world may have at most {LARGEST_WORLD:,} cells")
     return room_world(
         size,
         max(2, round((size - 1) / 9)),
@@ -90,13 +89,13 @@ def tiled_rooms(
 
 
 def room_world(size: int, rooms: int, seed: int = 0, *, name: str | None = None, **settings: Any) -> MDP:
-    """A square of `rooms` x `rooms` rooms on `size` x `size` cells.
+    """Make a world of `rooms` x `rooms` rooms on `size` x `size` cells.
 
     Args:
-        size: cells along one side, outer walls included.
-        rooms: rooms along one side, two or more.
-        seed: of the doors, obstacles, start and goal.
-        name: of the model.
+        size: cells along one side, including the outer walls.
+        rooms: rooms along one side, at least two.
+        seed: the seed for the positions of doors, obstacles, start and goal.
+        name: the name of the model.
         settings: as for `grid_world`.
     """
     check_integer("size", size, 1)
@@ -104,7 +103,7 @@ def room_world(size: int, rooms: int, seed: int = 0, *, name: str | None = None,
     check_integer("the seed of a world", seed, 0)
     if rooms < 2 or size < 4 * rooms + 1:
         raise SettingError(
-            f"{rooms} x {rooms} rooms need rooms >= 2 and size >= {4 * max(rooms, 2) + 1} (three free cells a room), found size {size}"
+            f"{rooms} x {rooms} rooms need rooms >= 2 and size >= {4 * max(rooms, 2) + 1} (three free cells per room and side), found size {size}"
         )
     rng = np.random.default_rng(seed)
     lines = np.round(np.linspace(0, size - 1, rooms + 1)).astype(int)
@@ -122,7 +121,7 @@ def room_world(size: int, rooms: int, seed: int = 0, *, name: str | None = None,
 
 
 def _open_doors(walls: Bools, lines: np.ndarray, inner: list[range], rng: np.random.Generator) -> Bools:
-    """One door in each wall between two rooms; returns where."""
+    """Open one door in each wall between two rooms; returns the mask of doors."""
     doors = np.zeros_like(walls)
     for line in lines[1:-1]:
         for span in inner:
@@ -135,7 +134,7 @@ def _open_doors(walls: Bools, lines: np.ndarray, inner: list[range], rng: np.ran
 def _place_obstacles(
     walls: Bools, doors: Bools, inner: list[range], taken: set[tuple[int, int]], rng: np.random.Generator
 ) -> None:
-    """One obstacle in each room, away from doors and from `taken` cells."""
+    """Place one obstacle in each room, not next to a door and not on one of the `taken` cells."""
     near_door = np.zeros_like(doors)
     near_door[1:] |= doors[:-1]
     near_door[:-1] |= doors[1:]

@@ -1,10 +1,10 @@
-// The live page: plan again, keep, name, star, note, choose. What others do meanwhile is fetched and shown.
+// The live page: plan again; keep, name, star and choose plans; write notes. Changes made by others are fetched and shown.
 
 const shownSet = Number(document.body.dataset.set);
 let newestSet = Number(document.body.dataset.newest);
 let lastEvent = Number(document.body.dataset.event);
-let myJob = null; // the job that was begun here: its number, and the server that counts it
-let busy = false, quiet = 0;
+let myJob = null; // the job that was started on this page: its number and its server
+let busy = false, failures = 0;
 
 async function ask(path, body) {
   const request = body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
@@ -32,7 +32,7 @@ const trying = (work) => async (...given) => {
   }
 };
 
-// ---- what people said about the plans ---------------------------------------------------------
+// ---- names, stars, notes and choices ----------------------------------------------------------
 
 function showMarks(marks) {
   for (const card of cards) {
@@ -53,7 +53,7 @@ function showMarks(marks) {
 }
 
 function showName(field, name) {
-  if (field.value === field.defaultValue) field.value = name; // else somebody is writing in it
+  if (field.value === field.defaultValue) field.value = name; // do not overwrite what is being typed
   field.defaultValue = name;
 }
 
@@ -78,7 +78,7 @@ function noteLine(note) {
 
 function showChosen(chosen) {
   const line = get("chosen-line");
-  line.textContent = chosen ? "Chosen: " : "Nothing is chosen yet.";
+  line.textContent = chosen ? "Chosen: " : "No plan is chosen yet.";
   if (!chosen) return;
   const link = document.createElement("a");
   link.href = `${chosen.set === shownSet ? "" : `?set=${chosen.set}`}#plan-${chosen.plan}`;
@@ -89,7 +89,7 @@ function showChosen(chosen) {
 }
 
 function take(answer) {
-  if (answer.last_event < lastEvent) return; // an answer that was overtaken
+  if (answer.last_event < lastEvent) return; // a newer answer arrived before this one
   lastEvent = answer.last_event;
   if (answer.marks) showMarks(answer.marks);
   if (answer.chosen !== undefined) showChosen(answer.chosen);
@@ -140,11 +140,15 @@ get("again").addEventListener("submit", (event) => {
   const fields = get("again").elements;
   trying(async () => {
     const answer = await ask("plan", {
-      k: Number(fields.k.value), tradeoff: Number(fields.tradeoff.value), seed: Number(fields.seed.value), keep: kept(), set: shownSet,
+      k: Number(fields.k.value),
+      tradeoff: fields.tradeoff ? Number(fields.tradeoff.value) : null, // some objectives have no tradeoff
+      seed: Number(fields.seed.value),
+      keep: kept(),
+      set: shownSet,
     });
     myJob = { id: answer.job, server: answer.server };
     showProgress({ doing: "planning", done: 0, total: 0 });
-    look();
+    poll();
   })();
 });
 get("cancel").addEventListener("click", trying(() => ask("cancel", {})));
@@ -162,22 +166,22 @@ function showProgress(job) {
   get("progress-text").textContent = `${job.doing}${job.total ? `, ${Math.round((100 * job.done) / job.total)} %` : ""}`;
 }
 
-function tellNews(text) {
+function showNews(text) {
   get("news").hidden = false;
   get("news").querySelector("span").textContent = text;
 }
 
-// What became of the job that was begun here. Returns whether the page is about to be left.
+// Handle the end of the job that was started on this page. Returns whether the browser is leaving the page.
 function settle(state) {
   if (myJob === null) return false;
   const mine = (job) => job && job.id === myJob.id && state.server === myJob.server;
   if (mine(state.job)) return false;
   const { finished } = state, own = mine(finished);
   myJob = null;
-  if (!own && state.set !== newestSet) tellNews("There is a new set of plans.");
+  if (!own && state.set !== newestSet) showNews("There is a new set of plans.");
   else if (!own) trouble("Planning was interrupted.");
   else if (!finished.ok) trouble(finished.message);
-  else if (unsaved()) tellNews("The new plans are there. What you are writing is not saved yet.");
+  else if (unsaved()) showNews("The new plans are ready. Your text is not saved yet.");
   else {
     location.assign("./");
     return true;
@@ -186,33 +190,33 @@ function settle(state) {
   return false;
 }
 
-// ---- looking after what happened --------------------------------------------------------------
+// ---- polling the server -----------------------------------------------------------------------
 
 let timer = 0;
-async function look() {
+async function poll() {
   clearTimeout(timer);
   try {
     const state = await ask(`state?since=${lastEvent}`);
-    quiet = 0;
+    failures = 0;
     if (get("trouble").dataset.lost) { trouble(""); delete get("trouble").dataset.lost; }
     take(state);
     showProgress(state.job);
     if (settle(state)) return;
     if (state.set !== newestSet && myJob === null) {
       newestSet = state.set;
-      tellNews("Somebody planned again: there is a new set of plans.");
+      showNews("Somebody planned again: there is a new set of plans.");
     }
   } catch (error) {
-    if (++quiet === 2) {
+    if (++failures === 2) {
       trouble(error.message);
       get("trouble").dataset.lost = "yes";
     }
   }
-  timer = setTimeout(look, busy ? 400 : 2500);
+  timer = setTimeout(poll, busy ? 400 : 2500);
 }
-try { get("author").value = localStorage.getItem("manyways-author") || ""; } catch { /* storage may be off */ }
+try { get("author").value = localStorage.getItem("manyways-author") || ""; } catch { /* storage may be disabled */ }
 get("author").addEventListener("change", () => {
-  try { localStorage.setItem("manyways-author", get("author").value.trim()); } catch { /* likewise */ }
+  try { localStorage.setItem("manyways-author", get("author").value.trim()); } catch { /* storage may be disabled */ }
 });
 showWorkbench();
-look();
+poll();

@@ -1,6 +1,6 @@
 "use strict";
-// Draws the maps, compares two plans, plays sampled runs, sorts the table. All numbers come with the page;
-// all text is put in as text, never as markup.
+// Draws the maps, compares two plans, plays sampled runs and sorts the table. All numbers are in the page.
+// All text is inserted as text, never as markup.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const world = data.world;
@@ -9,7 +9,7 @@ const get = (id) => document.getElementById(id);
 const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 const say = (text) => { get("said").textContent = text; };
 
-// ---- colours: those of the style sheet, so that maps follow light and dark --------------------
+// ---- colours: read from the style sheet, so that maps follow the light or dark scheme ----------
 
 let colours = {};
 function readColours() {
@@ -51,7 +51,7 @@ function picture(colourOf) {
 
 function timePicture(plan) {
   const time = unpack(plan);
-  // A cell that is visited at all must be seen: the ramp starts a little above nothing. And so must a wall that is crossed.
+  // Every visited cell must be visible, so the ramp starts above zero. A wall that is crossed must stay recognisable.
   return picture((cell) => {
     const level = time[cell] / 255, most = 1 - (0.5 * walls[cell]) / 255;
     return level > 0.012 ? blend(ground(cell), colours.time, most * (0.12 + 0.88 * level)) : ground(cell);
@@ -114,7 +114,7 @@ function paint(canvas, sheet, trail) {
   pen.globalAlpha = 1;
 }
 
-// ---- stages: places where a plan is shown and may be played -----------------------------------
+// ---- stages: elements that show a plan and can play it ----------------------------------------
 
 class Stage {
   constructor(element, moment, plan) {
@@ -137,13 +137,13 @@ class Stage {
       const now = Math.max(this.step, 0);
       this.element.replaceChildren(...this.run.at.slice(Math.max(0, now - 8), now + 1).map((choice) => item(data.visited[choice])));
     }
-    if (this.moment) this.moment.textContent = this.step < 0 ? "" : this.told();
+    if (this.moment) this.moment.textContent = this.step < 0 ? "" : this.caption();
   }
-  told() {
+  caption() {
     const step = this.step, { met, ends, earned, at } = this.run;
     const before = met.filter((when) => when < step), last = before.length ? before[before.length - 1] : -1;
     const place = drawn ? "" : `, ${data.visited[at[step]]}`;
-    let words = `step ${step - last}${place}`, round = met.length ? (before.length ? "second time: " : "first time: ") : "";
+    let words = `step ${step - last}${place}`, round = met.length ? `round ${before.length + 1}: ` : "";
     if (ends) {
       round = `episode ${before.length + 1}: `;
       if (met.includes(step)) words += ends[before.length] === "goal" ? ", then the goal" : `, then the end (${ends[before.length]})`;
@@ -167,7 +167,7 @@ function item(text) {
 // ---- play -------------------------------------------------------------------------------------
 
 const settings = { run: 0, pace: 8 };
-const playing = new Map(); // button -> the stages that it moves
+const playing = new Map(); // button -> the stages that it plays
 let due = 0;
 
 function tick(now) {
@@ -221,7 +221,7 @@ for (const card of cards) {
   if (canvas) near.observe(canvas);
 }
 
-// Comparing takes two: the first press remembers a plan, the second, on another card, shows both.
+// The first press of Compare remembers a plan; the second press, on another card, shows both.
 let picked = null;
 function pick(plan) {
   picked = plan;
@@ -255,7 +255,7 @@ get("plans").addEventListener("change", (event) => {
   const line = get("favourite");
   line.hidden = false;
   line.querySelector("code").textContent = `manyways export ${line.dataset.file} policy.json --plan ${event.target.value}`;
-  line.querySelector("span").textContent = `You chose plan ${event.target.value}. To have it as a file:`;
+  line.querySelector("span").textContent = `You chose plan ${event.target.value}. To save it as a file:`;
 });
 if (get("favourite")) get("favourite").querySelector("button").addEventListener("click", () => {
   get("favourite").hidden = true;
@@ -282,7 +282,7 @@ function compare(one, other) {
   document.querySelectorAll("[data-right]").forEach((place) => { place.textContent = other + 1; });
   nameSides();
   const apart = data.distances[one][other];
-  const much = one === other ? "the same plan twice" : apart < 0.01 ? "nearly the same" : apart < 0.2 ? "rather alike" : apart < 0.45 ? "clearly different" : "very different";
+  const much = one === other ? "the same plan twice" : apart < 0.01 ? "nearly the same" : apart < 0.2 ? "similar" : apart < 0.45 ? "clearly different" : "very different";
   get("apart").textContent = `Plans ${one + 1} and ${other + 1} are ${much}: distance ${apart.toFixed(2)} of at most 0.69.`;
   showDifference(data.plans[one], data.plans[other]);
 }
@@ -302,7 +302,7 @@ function showDifference(one, other) {
     .filter((row) => Math.abs(row.gap) > 5e-4).sort((a, b) => Math.abs(b.gap) - Math.abs(a.gap)).slice(0, 12);
   const most = Math.max(...rows.map((row) => Math.abs(row.gap)), 1e-9);
   place.replaceChildren(...rows.map((row) => differenceBar(row, most)));
-  if (!rows.length) place.textContent = "They do the same for nearly all of their time.";
+  if (!rows.length) place.textContent = "The two plans do the same for nearly all of their time.";
 }
 
 function differenceBar(row, most) {
@@ -392,7 +392,7 @@ if (get("distances")) get("distances").addEventListener("click", (event) => {
   if (button) showPair(...button.dataset.pair.split(" ").map(Number));
 });
 
-// ---- from the beginning -----------------------------------------------------------------------
+// ---- first drawing, and drawing again ---------------------------------------------------------
 
 function redrawAll() {
   readColours();

@@ -1,4 +1,4 @@
-"""A title and a few sentences for each plan: what it is like and what sets it apart from the others."""
+"""Portraits: a title and a few sentences for each plan that say what it does and how it differs from the others."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyways.describe.comparisons import SCALE, parting
+from manyways.describe.context import Context, Remark, context_of
+from manyways.describe.features import USUAL, Feature, state_features
 from manyways.describe.places import Route
 from manyways.describe.remarks import place_of, remarks, same_doors, straying
-from manyways.describe.scene import USUAL, Feature, Remark, Scene, scene_of, state_features
+from manyways.describe.subject import Plans
+from manyways.describe.survey import Survey, survey_of
 from manyways.describe.wording import VISIBLE, percent, quantity, raised
-from manyways.plans.planset import PlanSet
 
 SENTENCES = 5
 FEWEST = 2
 LEAST_WEIGHT = 0.05
-"""A remark of less weight is made only where there would be too few sentences."""
+"""Remarks with less weight are used only if there would be fewer than `FEWEST` sentences."""
 
 OF_A_GROUP = 2
 TITLE_LENGTH = 60
@@ -31,21 +33,21 @@ COMPARED = {
 
 @dataclass(frozen=True)
 class Portrait:
-    """A title unlike that of any other plan of the set, and sentences, the most telling first."""
+    """A title that no other plan of the set has, and sentences, the most informative first."""
 
     title: str
     sentences: tuple[str, ...]
 
 
-def portraits(plans: PlanSet) -> list[Portrait]:
+def portraits(plans: Plans | Survey) -> list[Portrait]:
     """One portrait for each plan, in their order."""
-    scene = scene_of(plans)
-    titles = _distinct(scene, [_title(scene, plan) for plan in range(plans.k)])
-    return [Portrait(title, _chosen(remarks(scene, plan))) for plan, title in enumerate(titles)]
+    context = context_of(survey_of(plans))
+    titles = _distinct(context, [_title(context, plan) for plan in range(context.plans.k)])
+    return [Portrait(title, _chosen(remarks(context, plan))) for plan, title in enumerate(titles)]
 
 
 def _chosen(found: list[Remark]) -> tuple[str, ...]:
-    """The best remark of each kind, as many as are worth it, two at most of each group."""
+    """The texts of the best remarks: one of each kind, at most `OF_A_GROUP` of each group."""
     kinds: set[str] = set()
     groups: Counter[str] = Counter()
     kept = []
@@ -62,16 +64,16 @@ def _chosen(found: list[Remark]) -> tuple[str, ...]:
 # ---- titles -----------------------------------------------------------------------------------
 
 
-def _title(scene: Scene, plan: int) -> str:
-    fact = scene.survey.facts[plan]
+def _title(context: Context, plan: int) -> str:
+    fact = context.survey.facts[plan]
     if fact.stays is not None:
-        return f"Stays {place_of(scene.plans.mdp, fact.stays)}"
-    route = scene.routes[plan] if scene.routes else None
-    if route is not None and (route.passages or straying(scene, plan) < USUAL):
+        return f"Stays {place_of(context.plans.mdp, fact.stays)}"
+    route = context.routes[plan] if context.routes else None
+    if route is not None and (route.passages or straying(context, plan) < USUAL):
         return _turns(route)
-    title, excess = _most_typical(scene, plan, [other for other in range(scene.plans.k) if other != plan])
-    rewards = scene.plans.rewards
-    first = scene.plans.k > 1 and rewards[plan] > np.delete(rewards, plan).max() + 1e-9
+    title, excess = _most_typical(context, plan, [other for other in range(context.plans.k) if other != plan])
+    rewards = context.plans.rewards
+    first = context.plans.k > 1 and rewards[plan] > np.delete(rewards, plan).max() + 1e-9
     return "Highest reward" if first and excess < VISIBLE else raised(title)
 
 
@@ -80,12 +82,12 @@ def _turns(route: Route) -> str:
     return text if len(text) <= TITLE_LENGTH else text[:TITLE_LENGTH].rpartition(", ")[0] + ", …"
 
 
-def _most_typical(scene: Scene, plan: int, others: list[int]) -> tuple[str, float]:
-    """What the plan does most beyond what others do, and by how much."""
-    features = [feature for feature in scene.features if scene.sectors is None or feature.kind != "label"]
-    if scene.sectors is None:
-        features += state_features(scene, plan)
-        own_action = _own_action(scene, plan, others)
+def _most_typical(context: Context, plan: int, others: list[int]) -> tuple[str, float]:
+    """What the plan does most in excess of the others, and by how much."""
+    features = [feature for feature in context.features if context.sectors is None or feature.kind != "label"]
+    if context.sectors is None:
+        features += state_features(context.survey, plan)
+        own_action = _own_action(context, plan, others)
         if own_action is not None:
             return own_action.title, float(own_action.values[plan])
     best, title = -np.inf, f"plan {plan + 1}"
@@ -103,57 +105,60 @@ def _most_typical(scene: Scene, plan: int, others: list[int]) -> tuple[str, floa
     return title, best
 
 
-def _own_action(scene: Scene, plan: int, others: list[int]) -> Feature | None:
-    """The action that the plan, and none of the others, takes; the most frequent of them."""
+def _own_action(context: Context, plan: int, others: list[int]) -> Feature | None:
+    """The most frequent action among those that only this plan takes; None if there is no such action."""
     own = [
         feature
-        for feature in scene.features
+        for feature in context.features
         if feature.kind == "action" and feature.values[plan] >= VISIBLE and (feature.values[others] <= 1e-9).all()
     ]
     return max(own, key=lambda feature: feature.values[plan], default=None) if others else None
 
 
-def _distinct(scene: Scene, titles: list[str]) -> list[str]:
-    """Titles that several plans share get what tells these plans apart, in the end their numbers."""
+def _distinct(context: Context, titles: list[str]) -> list[str]:
+    """Make titles unique: add what distinguishes plans with the same title, and their numbers if nothing does."""
     result = list(titles)
-    # Once among all of the same title, and once among those whom the same words then tell apart from the rest.
+    # The second time for plans that got the same words the first time.
     for _ in range(2):
         for title in [title for title, count in Counter(result).items() if count > 1]:
             group = [plan for plan, other in enumerate(result) if other == title]
-            told = {plan: _qualifier(scene, group, plan) for plan in group}
-            for plan, words in told.items():
+            added = {plan: _qualifier(context, group, plan) for plan in group}
+            for plan, words in added.items():
                 result[plan] = f"{titles[plan]} — {words}" if words else result[plan]
     counts = Counter(result)
     for plan, title in enumerate(result):
         if counts[title] > 1:
             result[plan] = f"{title} ({plan + 1})"
-    while len(set(result)) < len(result):  # a name that looks like one of ours
+    while len(set(result)) < len(result):  # a name in the model may look like a numbered title
         result = [f"{title} ({plan + 1})" for plan, title in enumerate(result)]
     return result
 
 
-def _qualifier(scene: Scene, group: list[int], plan: int) -> str | None:
-    """What sets a plan apart from those of the same title: what it does more; or on a route, length or reward if it is
-    an extreme, best one of the whole set; else where it parts from the plan most like it, as the sentences say."""
+def _qualifier(context: Context, group: list[int], plan: int) -> str | None:
+    """What distinguishes a plan from those with the same title.
+
+    Without a route it is what the plan does more. With a route it is length or reward if the plan is the first or last
+    in it, of the whole set if possible; otherwise where it differs from the plan most like it, as its sentences say.
+    """
     rest = [other for other in group if other != plan]
-    if not scene.routes or scene.routes[plan] is None:
-        words, excess = _most_typical(scene, plan, rest)
+    if not context.routes or context.routes[plan] is None:
+        words, excess = _most_typical(context, plan, rest)
         return words if excess >= VISIBLE else None
-    of_set = _extreme(scene, plan, [other for other in range(scene.plans.k) if other != plan])
+    of_set = _extreme(context, plan, [other for other in range(context.plans.k) if other != plan])
     if of_set is not None and len(rest) > 1:
         return of_set
-    found = _extreme(scene, plan, rest)
+    found = _extreme(context, plan, rest)
     if found is None:
-        place = parting(scene, plan, same_doors(scene, plan) or rest)
+        place = parting(context, plan, same_doors(context, plan) or rest)
         return None if place is None else place.how
     return COMPARED[found]
 
 
-def _extreme(scene: Scene, plan: int, others: list[int]) -> str | None:
-    """Whether it is clearly the first or last of some plans in length or reward."""
+def _extreme(context: Context, plan: int, others: list[int]) -> str | None:
+    """Whether a plan is clearly the first or last in length or reward, compared with `others`."""
     for values, shown, least, most in (
-        (scene.steps, quantity, "shortest", "longest"),
-        (scene.lost, percent, "highest reward", "lowest reward"),
+        (context.steps, quantity, "shortest", "longest"),
+        (context.lost, percent, "highest reward", "lowest reward"),
     ):
         own, known = values[plan], [value for i in others if (value := values[i]) is not None]
         if own is None or len(known) < len(others) or shown(own) in map(shown, known):

@@ -1,0 +1,215 @@
+"""The benchmarks. Each returns rows of ratios, times or sizes; those that do not depend on the sizes ignore them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manyways.bench.models import obstacles, perturbed, scattered_model, write_maps
+from manyways.bench.rivals import (
+    cold_lp,
+    literal_frank_wolfe,
+    seconds_of_mdpsolver,
+    seconds_of_quantecon,
+    seconds_of_storm,
+)
+from manyways.bench.timing import fastest, run_manyways, time_python
+from manyways.formats.writer import write_model
+from manyways.planning import plan_or_interrupt
+from manyways.polytope import Discounted, Polytope
+from manyways.worlds import four_rooms, nine_rooms, tiled_rooms
+
+Row = dict[str, Any]
+
+
+def against_the_paper(_: list[int]) -> list[Row]:
+    """The default call, one cold LP, and Algorithm 2 with cold LPs, on the paper's worlds."""
+    rows = []
+    for make, k in ((four_rooms, 2), (nine_rooms, 6)):
+        for seed in range(3):
+            mdp = make(seed)
+            plan_or_interrupt(mdp, k, 8.0)
+            lp, ours = fastest(
+                lambda mdp=mdp: cold_lp(mdp, mdp.reward), lambda mdp=mdp, k=k: plan_or_interrupt(mdp, k, 8.0), rounds=15
+            )
+            began = time.perf_counter()
+            reached = literal_frank_wolfe(mdp, k, 8.0, 0)
+            literal = time.perf_counter() - began
+            rows.append(
+                {
+                    "world": mdp.name,
+                    "k": k,
+                    "plan / cold LP": ours / lp,
+                    "Algorithm 2, cold LPs / plan": literal / ours,
+                    "objective, plan": plan_or_interrupt(mdp, k, 8.0).objective,
+                    "objective, Algorithm 2": reached,
+                }
+            )
+    return rows
+
+
+def against_others(sizes: list[int]) -> list[Row]:
+    """One `best` against those other solvers that are installed, on the same model."""
+    rows = []
+    for size in [n for n in sizes if n <= 100]:
+        mdp = tiled_rooms(size)
+        polytope, discounted = Polytope(mdp), Polytope(mdp, Discounted(0.99))
+        first = polytope.best(mdp.reward)
+        discounted.best(mdp.reward)
+        cost = perturbed(mdp, first.occupancy, 1)
+        cold, warm = fastest(
+            lambda p=polytope, c=mdp.reward: p.best(c),
+            lambda p=polytope, c=cost, v=first: p.best(c, v),
+            rounds=50 if size < 50 else 7,
+        )
+        # Not in turns with these: after an LP, a solve of half a millisecond would mostly wait for its data to be
+        # loaded into the processor's cache again.
+        (lp,) = fastest(lambda m=mdp: cold_lp(m, m.reward), rounds=15 if size < 50 else 1)
+        row = {"model": mdp.name, "HiGHS cold / best cold": lp / cold, "HiGHS cold / best warm": lp / warm}
+        (ours,) = fastest(lambda p=discounted, c=mdp.reward: p.best(c), rounds=7)
+        for name, other in (("quantecon", seconds_of_quantecon), ("mdpsolver", seconds_of_mdpsolver)):
+            seconds = other(mdp)
+            row[f"{name} / best (discounted)"] = "not installed" if seconds is None else seconds / ours
+        seconds = seconds_of_storm(mdp)
+        row["storm / best cold"] = "not installed" if seconds is None else seconds / cold
+        rows.append(row)
+    return rows
+
+
+def growth(sizes: list[int]) -> list[Row]:
+    """One `best`, cold and warm, over the size of the model."""
+    rows = []
+    tiny = tiled_rooms(19)
+    Polytope(tiny).best(tiny.reward)  # so that compiling is not timed
+    for size in sizes:
+        mdp = tiled_rooms(size)
+        polytope = Polytope(mdp)
+        first = polytope.best(mdp.reward)
+        cost = perturbed(mdp, first.occupancy, 1)
+        cold, warm = fastest(
+            lambda p=polytope, c=mdp.reward: p.best(c),
+            lambda p=polytope, c=cost, v=first: p.best(c, v),
+            rounds=7 if size <= 100 else 3,
+        )
+        row = {"model": mdp.name, "choices": mdp.n_choices, "cold s": cold, "warm s": warm}
+        if rows:
+            step = np.log(mdp.n_choices / rows[-1]["choices"])
+            row |= {"cold exponent": np.log(cold / rows[-1]["cold s"]) / step}
+            row |= {"warm exponent": np.log(warm / rows[-1]["warm s"]) / step}
+        rows.append(row | {"proved within": (first.bound - first.value) / abs(first.value)})
+    return rows
+
+
+def number_of_plans(_: list[int]) -> list[Row]:
+    """The time of a plan over k."""
+    mdp = nine_rooms(0)
+    plan_or_interrupt(mdp, 2, 8.0)
+    counts = (2, 4, 8, 16)
+    times = fastest(*(lambda k=k: plan_or_interrupt(mdp, k, 8.0) for k in counts))
+    return [{"k": k, "time / time of k=2": seconds / times[0]} for k, seconds in zip(counts, times, strict=True)]
+
+
+def start_up(_: list[int]) -> list[Row]:
+    """Import, help, and the first call with a cold and with a warm numba cache."""
+    call = "import manyways as mw; mw.plan('four-rooms:0', 2, 8.0)"
+    rows = [
+        {"what": "python -c pass", "s": time_python("pass")},
+        {"what": "import manyways", "s": time_python("import manyways")},
+        {"what": "manyways --help", "s": fastest(lambda: run_manyways("--help"))[0]},
+    ]
+    first = second = float("inf")
+    for _round in range(3):
+        with tempfile.TemporaryDirectory() as cache:
+            first = min(first, time_python(call, rounds=1, NUMBA_CACHE_DIR=cache))
+            second = min(second, time_python(call, rounds=2, NUMBA_CACHE_DIR=cache))
+    rows += [{"what": "first plan, cold cache", "s": first}, {"what": "first plan, warm cache", "s": second}]
+    return [*rows, {"what": "compiling costs", "s": first - second}]
+
+
+def memory(sizes: list[int]) -> list[Row]:
+    """Peak memory of one `best`, in a process of its own."""
+    code = (
+        "import sys; from manyways.worlds import tiled_rooms; from manyways.polytope import Polytope\n"
+        "m = tiled_rooms(int(sys.argv[1])); Polytope(m).best(m.reward)\n"
+        "from manyways.planning import memory_needed\n"
+        "peak = open('/proc/self/status').read().split('VmHWM:')[1].split()[0]\n"  # rusage includes the parent's peak
+        "print(m.n_choices, peak, memory_needed(m, 4))"
+    )
+    rows = []
+    for size in sizes:
+        done = subprocess.run([sys.executable, "-c", code, str(size)], capture_output=True, text=True, check=True)
+        choices, kilobytes, needed = map(int, done.stdout.split())
+        row = {"model": f"rooms-{size}:0", "choices": choices, "peak of one best, MiB": kilobytes / 1024}
+        rows.append(row | {"estimate before planning k=4, MiB": needed / 2**20})
+    return rows
+
+
+def studies(_: list[int]) -> list[Row]:
+    """The paper's tradeoff study with one worker and with two, each in a process of its own."""
+
+    def timed(workers: int) -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            command = ("paper", "tradeoff", "--workers", str(workers), "--out", folder)
+            return fastest(lambda: run_manyways(*command), rounds=1)[0]
+
+    one, two = timed(1), timed(2)
+    return [{"study": "tradeoff", "one worker, s": one, "two workers, s": two, "two / one": two / one}]
+
+
+def reading(sizes: list[int]) -> list[Row]:
+    """Reading files over their size, each in a process of its own: models, and square maps.
+
+    The largest map has 512 x 512 cells and the largest model a million choices (four for each such cell). If all
+    `sizes` are below 100, the largest of them replaces 512.
+    """
+    side = 512 if max(sizes) >= 100 else max(sizes)
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for n in (side // 2, side):
+            mdp = scattered_model(n * n)
+            for ending in (".drn", ".tra", ".npz"):
+                write_model(mdp, Path(folder) / f"model-{n}{ending}")
+        for ending in (".drn", ".tra", ".npz"):
+            rows += _read_each([Path(folder) / f"model-{n}{ending}" for n in (side // 2, side)])
+        sides = (side // 4, side // 2, side)
+        maps = [write_maps(obstacles(n), Path(folder) / f"map-{n}") for n in sides]
+        for kind in range(2):
+            rows += _read_each([pair[kind] for pair in maps], best=True)
+    return rows
+
+
+def _read_each(sources: list[Any], best: bool = False) -> list[Row]:
+    """A row for each source. Sources are in the order of their sizes, each about four times as large as the last."""
+    code = (
+        "import sys, time, manyways as mw; from manyways.polytope import Polytope; mw.read('four-rooms:0')\n"
+        "held = lambda which: int(open('/proc/self/status').read().split(which)[1].split()[0])\n"
+        "before, began = held('VmRSS:'), time.perf_counter()\n"
+        "m = mw.read(sys.argv[1])\n"
+        "took, peak = time.perf_counter() - began, held('VmHWM:') - before\n"
+        "warm = mw.read('rooms-50:0'); Polytope(warm).best(warm.reward); again = time.perf_counter()\n"
+        "len(sys.argv) > 2 and Polytope(m).best(m.reward)\n"
+        "print(m.n_choices, m.transitions.nnz, took, peak, time.perf_counter() - again)"
+    )
+    rows: list[Row] = []
+    for source in map(str, sources):
+        command = [sys.executable, "-c", code, source, *(["best"] if best else [])]
+        answers = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(3)]
+        choices, transitions, *figures = zip(*(map(float, answer.split()) for answer in answers), strict=True)
+        seconds, kilobytes, solving = map(min, figures)
+        row = {
+            "file": Path(source.partition("?")[0]).name,
+            "choices": int(choices[0]),
+            "transitions": int(transitions[0]),
+        }
+        row |= {"s": seconds, "memory on top, MiB": kilobytes / 1024}
+        if rows:
+            for what, name in (("choices", "choices"), ("s", "time"), ("memory on top, MiB", "memory")):
+                row[f"{name} / {name} before"] = row[what] / (rows[-1][what] or np.nan)
+        rows.append(row | ({"then Polytope and best, s": solving} if best else {}))
+    return rows

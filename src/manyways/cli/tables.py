@@ -1,0 +1,129 @@
+"""Plan sets and certificates as tables for people and as JSON for programs."""
+
+from __future__ import annotations
+
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from manyways.cli.common import console, print_json
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from manyways.plans import Certificate, PlanSet
+
+FAR = 0.2
+"""A plan that loses more than this share of the optimal reward is hardly near-optimal."""
+
+
+def print_plans(plans: PlanSet, written: dict[str, Path | None], as_json: bool) -> None:
+    """Print a plan set and the files that were written, by what is in them."""
+    if as_json:
+        print_json(_summary(plans) | {"written": {what: str(path) for what, path in written.items() if path}})
+        return
+    screen = console()
+    screen.print(_plans_table(plans))
+    screen.print(
+        f"objective {plans.objective:.4f} ({plans.maximised.describe()}): mean reward {plans.rewards.mean():.4f}, "
+        f"diversity {plans.diversity:.4f}; "
+        f"optimal reward {plans.optimal_reward:.4f}; {plans.status}, {plans.seconds:.2f} s"
+    )
+    for i, j in plans.near_duplicates:
+        screen.print(f"plans {i + 1} and {j + 1} are nearly the same")
+    if plans.certificate is not None and plans.certificate.failed:
+        failed = ", ".join(
+            f"{check.name} (error {check.error:.1e}, allowed {check.tolerance:.0e})"
+            for check in plans.certificate.failed
+        )
+        screen.print(f"NOT verified: {failed}", style="bold red", soft_wrap=True)
+    if advice := _advice(plans):
+        screen.print(advice, soft_wrap=True)
+    for what, path in written.items():
+        if path:
+            screen.print(f"{what} written to {path}", soft_wrap=True)
+
+
+def certificate_table(certificate: Certificate) -> Table:
+    from rich.table import Table
+
+    table = Table(title="verified" if certificate.ok else "NOT verified", title_justify="left")
+    for column in ("check", "error", "allowed", ""):
+        table.add_column(column)
+    for check in certificate.checks:
+        table.add_row(check.name, f"{check.error:.1e}", f"{check.tolerance:.0e}", "ok" if check.ok else "FAILED")
+    return table
+
+
+def certificate_json(certificate: Certificate) -> dict[str, Any]:
+    checks = [
+        {
+            "name": check.name,
+            "error": check.error if isfinite(check.error) else None,
+            "tolerance": check.tolerance,
+            "ok": check.ok,
+        }
+        for check in certificate.checks
+    ]
+    return {"ok": certificate.ok, "checks": checks}
+
+
+def _advice(plans: PlanSet) -> str | None:
+    """What to do if a plan is far from the optimum."""
+    best, worst = plans.optimal_reward, int(plans.rewards.argmin())
+    if plans.k == 1 or plans.tradeoff is None or best <= 0 or plans.rewards[worst] >= (1 - FAR) * best:
+        return None
+    lost = 100 * (1 - plans.rewards[worst] / best)
+    return (
+        f"plan {worst + 1} loses {lost:.0f} % of the optimal reward; "
+        f"with a smaller --tradeoff (now {plans.tradeoff:.4g}) plans are closer to the optimum"
+    )
+
+
+def _summary(plans: PlanSet) -> dict[str, Any]:
+    return {
+        "model": {
+            "name": plans.mdp.name,
+            "states": plans.mdp.n_states,
+            "choices": plans.mdp.n_choices,
+            "digest": plans.mdp.digest,
+        },
+        "k": plans.k,
+        "tradeoff": plans.tradeoff,
+        "seed": plans.seed,
+        "method": repr(plans.method),
+        "criterion": repr(plans.criterion),
+        "behaviour": repr(plans.behaviour),
+        "status": str(plans.status),
+        "objective": plans.objective,
+        "rewards": plans.rewards.tolist(),
+        "optimal_reward": plans.optimal_reward,
+        "diversity": plans.diversity,
+        "distances": plans.distances.tolist(),
+        "gap": plans.gap if isfinite(plans.gap) else None,
+        "iterations": len(plans.trace),
+        "seconds": plans.seconds,
+        "verified": plans.certificate is not None and plans.certificate.ok,
+    }
+
+
+def _plans_table(plans: PlanSet) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(f"{plans.mdp.name}: {plans.k} plans"), title_justify="left")
+    for column in ("plan", "reward", "below optimum", "nearest other", "mean distance"):
+        table.add_column(column, justify="right")
+    for i, reward in enumerate(plans.rewards):
+        loss = plans.optimal_reward - reward
+        loss = loss if abs(loss) > 1e-9 * max(abs(plans.optimal_reward), 1.0) else 0.0
+        share = f" ({100 * loss / plans.optimal_reward:.1f} %)" if plans.optimal_reward > 0 else ""
+        others = [plans.distances[i, j] for j in range(plans.k) if j != i]
+        nearest = f"{min(others):.3f} (plan {_nearest(plans, i) + 1})" if others else "-"
+        mean = f"{sum(others) / len(others):.3f}" if others else "-"
+        table.add_row(str(i + 1), f"{reward:.4f}", f"{loss:.4f}{share}", nearest, mean)
+    return table
+
+
+def _nearest(plans: PlanSet, i: int) -> int:
+    return min((j for j in range(plans.k) if j != i), key=lambda j: plans.distances[i, j])

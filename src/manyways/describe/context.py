@@ -1,0 +1,160 @@
+"""The context of remarks: what they need to know about a whole set of plans, computed once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyways.describe.features import Feature, features_of
+from manyways.describe.measure import measures
+from manyways.describe.places import Rooms, Route, Sectors, route_of, sectors_of
+from manyways.describe.subject import Plans
+from manyways.describe.survey import Survey, negligible
+from manyways.describe.wording import distinct, number, percent, quoted
+from manyways.model.occupancy import first_best
+from manyways.types import Bools, Floats, Ints
+
+BELOW = "below the optimum"
+PERFECT = "and no plan can earn more"
+NEARLY_ALWAYS = 0.95
+ABSENT, MIXED = -1, -2
+"""In `Context.choices`: the plan is never in the state; or it takes no choice there nearly always."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A sentence on a plan.
+
+    Attributes:
+        kind: "group" or "group:detail". A portrait has at most one remark of each kind, and few of each group.
+        weight: how much the sentence says about the plan.
+        text: the sentence.
+    """
+
+    kind: str
+    weight: float
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What remarks need to know about a set of plans.
+
+    Attributes:
+        plans, survey: the set and the facts about it.
+        lost, steps: the measures "below optimum" and "steps to goal" of each plan.
+        earnings: the reward of each plan against the optimum, as shown.
+        twins: for each plan, the plans that are nearly the same.
+        rooms: the rooms of the map; None without rooms.
+        routes: the rooms along the most likely way of each plan; empty without rooms.
+        settles: whether a plan leaves its start forever. Such a plan may do once what it never does in the long run.
+        sectors: the parts of the map; None without a map.
+        regions: (S,) masks of the places in which plans are compared, by name: rooms, parts of the map, or labels.
+        centres: by region of a map (k, 3): the time of each plan there, and the mean row and column of that time.
+        features: what plans spend time on.
+        choices: (k, S) the choice that a plan nearly always takes in a state, `ABSENT` where it never is, `MIXED` where
+            it randomises. None for models with a map, since the names of cells say little.
+    """
+
+    plans: Plans
+    survey: Survey
+    lost: tuple[float | None, ...]
+    steps: tuple[float | None, ...]
+    earnings: tuple[str, ...]
+    twins: tuple[list[int], ...]
+    rooms: Rooms | None
+    routes: tuple[Route | None, ...]
+    settles: tuple[bool, ...]
+    sectors: Sectors | None
+    regions: dict[str, Bools]
+    centres: dict[str, Floats]
+    features: tuple[Feature, ...]
+    choices: Ints | None
+
+    @property
+    def others(self) -> str:
+        return "the other plan" if self.plans.k == 2 else "the others"
+
+    @property
+    def no_other(self) -> str:
+        return "the other plan never" if self.plans.k == 2 else "no other plan"
+
+
+def context_of(survey: Survey) -> Context:
+    plans, rooms = survey.plans, survey.rooms
+    mdp = plans.mdp
+    routes: tuple[Route | None, ...] = ()
+    if rooms is not None:
+        routes = tuple(None if fact.path is None else route_of(mdp, rooms, fact.path) for fact in survey.facts)
+    sectors = sectors_of(mdp)
+    regions = _regions(survey, sectors)
+    choices = None
+    if mdp.layout is None:
+        choices = np.stack([_main_choices(plans, plan, survey.by_state[plan]) for plan in range(plans.k)])
+    values = {measure.name: measure.values for measure in measures(survey)}
+    return Context(
+        plans=plans,
+        survey=survey,
+        lost=values["below optimum"],
+        steps=values.get("steps to goal", (None,) * plans.k),
+        earnings=_earnings(plans, values["below optimum"]),
+        twins=_twins(plans),
+        rooms=rooms,
+        routes=routes,
+        settles=tuple((survey.by_state[:, mdp.start > 0].min(axis=1) <= 1e-12).tolist()),
+        sectors=sectors,
+        regions=regions,
+        centres=_centres(survey, regions),
+        features=features_of(survey, rooms, sectors, regions),
+        choices=choices,
+    )
+
+
+def _twins(plans: Plans) -> tuple[list[int], ...]:
+    twins: tuple[list[int], ...] = tuple([] for _ in range(plans.k))
+    for first, second in plans.near_duplicates:
+        twins[first].append(second)
+        twins[second].append(first)
+    return twins
+
+
+def _earnings(plans: Plans, below: tuple[float | None, ...]) -> tuple[str, ...]:
+    """The reward of each plan against the optimum: the share below it if the optimum is positive and the share below 1."""
+    least, shown = negligible(plans), []
+    best = plans.optimal_reward if abs(plans.optimal_reward) > least else 0.0
+    for own, lost in zip(plans.rewards.tolist(), below, strict=True):
+        if own >= best - max(1e-6 * abs(best), least):
+            shown.append(PERFECT)
+        elif lost is not None and lost < 1 and best > 0:
+            shown.append(f"{percent(lost)} {BELOW}")
+        else:
+            shown.append(f"{number(own)} per step where {number(best)} is possible")
+    return tuple(shown)
+
+
+def _main_choices(plans: Plans, plan: int, time: Floats) -> Ints:
+    """(S,) see `Context.choices`, for a plan that spends (S,) `time` in each state."""
+    main = first_best(plans.mdp, plans.policies[plan])
+    choice = np.where(plans.policies[plan][main] > NEARLY_ALWAYS, main, MIXED)
+    return np.where(time > 1e-9, choice, ABSENT)
+
+
+def _regions(survey: Survey, sectors: Sectors | None) -> dict[str, Bools]:
+    rooms, labels = survey.rooms, survey.plans.mdp.labels
+    if rooms is not None:
+        return {f"in {rooms.name(room)}": rooms.of_state == room for room in range(1, len(rooms.names) + 1)}
+    if sectors is not None:
+        return {f"in the {name}": sectors.of_state == i for i, name in enumerate(sectors.names)}
+    return {f"in {name}": labels[label] for label, name in distinct(survey.labels, quoted).items()}
+
+
+def _centres(survey: Survey, regions: dict[str, Bools]) -> dict[str, Floats]:
+    layout, found = survey.plans.mdp.layout, {}
+    if layout is None:
+        return {}
+    for name, mask in regions.items():
+        at = np.stack(np.divmod(layout.cells[mask], layout.shape[1]), axis=1)
+        time = survey.by_state[:, mask].sum(axis=1, keepdims=True)
+        found[name] = np.hstack([time, survey.by_state[:, mask] @ at / np.maximum(time, 1e-300)])
+    return found

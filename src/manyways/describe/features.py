@@ -1,0 +1,146 @@
+"""Features: what plans can spend time on, in numbers and in the words that sentences and titles use.
+
+A feature is a part of the map, a label, a state, an action, or an action in a place, with the share of time that each
+plan spends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyways.describe.places import Rooms, Sectors, shares_by_sector
+from manyways.describe.subject import Plans
+from manyways.describe.survey import Survey
+from manyways.describe.wording import distinct, plain, quoted, raised
+from manyways.types import Bools, Floats
+
+USUAL = 0.5
+SEEN = 0.02
+"""How a plan acts in a place is mentioned only if it spends at least this share of its time there."""
+
+HABITS_UP_TO = 50
+"""With more actions than this their names say little, and there would be thousands of habits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Feature:
+    """Something that plans do for a share of time.
+
+    Attributes:
+        kind: "sector", "edge", "label", "action", "habit" or "state".
+        before, after: the words before and after the share in a sentence.
+        never, hardly: the sentence on a plan whose share is zero, or nearly zero.
+        title: a few words for the title of a plan that it is typical of.
+        values: (k,) the shares.
+        part: the part of all time that the shares are shares of, averaged over the plans; 1 except for habits.
+        place: the place of a habit.
+    """
+
+    kind: str
+    before: str
+    after: str
+    never: str
+    hardly: str
+    title: str
+    values: Floats
+    part: float = 1.0
+    place: str = ""
+
+    def does(self, share: str) -> str:
+        return f"{self.before} {share} {self.after}"
+
+
+def features_of(
+    survey: Survey, rooms: Rooms | None, sectors: Sectors | None, regions: dict[str, Bools]
+) -> tuple[Feature, ...]:
+    """All features of a set of plans except for single states."""
+    habits = rooms is None and len(survey.plans.mdp.action_names) <= HABITS_UP_TO
+    return (
+        *_sector_features(survey, sectors),
+        *_label_features(survey, rooms),
+        *_action_features(survey.plans),
+        *(_habit_features(survey.plans, regions) if habits else ()),
+    )
+
+
+def state_features(survey: Survey, plan: int) -> Iterator[Feature]:
+    """The state in which a plan exceeds the mean of the others most, and the state in which it falls short most."""
+    mdp, time = survey.plans.mdp, survey.by_state
+    mean = (time.sum(axis=0) - time[plan]) / max(survey.plans.k - 1, 1)
+    for state in sorted({int(np.argmax(time[plan] - mean)), int(np.argmin(time[plan] - mean))}):
+        name = mdp.state_name(state)
+        yield _visit("state", survey.plans, quoted(name), plain(name), time[:, state])
+
+
+def words_for(plans: Plans, word: str) -> str:
+    """What a share is a share of: "time" or "steps", with "discounted" in front if it is."""
+    return word if plans.criterion.discount == 1 else f"discounted {word}"
+
+
+def action_shares(plans: Plans, where: Bools | None = None, which: Sequence[int] | None = None) -> Floats:
+    """(k, actions) share of time on each action, in all states or in (S,) marked ones, of all plans or of some."""
+    mdp = plans.mdp
+    rows = slice(None) if where is None else where[mdp.choice_state]
+    count, of = len(mdp.action_names), plans.occupancies if which is None else plans.occupancies[list(which)]
+    found = [np.bincount(mdp.actions[rows], weights=x[rows], minlength=count) for x in of]
+    return np.stack(found).astype(np.float64)
+
+
+def _visit(kind: str, plans: Plans, name: str, title: str, values: Floats) -> Feature:
+    """Time in a place that is shown as `name`."""
+    after = f"of its {words_for(plans, 'time')} in {name}"
+    return Feature(kind, "Spends", after, f"Never visits {name}", f"Hardly ever visits {name}", title, values)
+
+
+def _sector_features(survey: Survey, sectors: Sectors | None) -> Iterator[Feature]:
+    if sectors is None:
+        return
+    shares, edges = shares_by_sector(sectors, survey.by_state)
+    whole = f"of its {words_for(survey.plans, sectors.whole)}"
+    for name, values in zip(sectors.names, shares.T, strict=True):
+        title = "around the middle" if name == "middle" else f"by the {name}"
+        # Start and goal do not count as parts of the way, but may lie in the sector.
+        never = f"Spends none {whole} in the {name}" if sectors.whole == "way" else f"Stays out of the {name}"
+        yield Feature("sector", "Spends", f"{whole} in the {name}", never, f"Hardly ever in the {name}", title, values)
+    for name, values in edges.items():
+        if (values > USUAL).any():
+            along = f"along the {name} edge"
+            never = f"Spends none {whole} {along}" if sectors.whole == "way" else f"Keeps off the {name} edge"
+            yield Feature("edge", "Spends", f"{whole} {along}", never, f"Hardly ever {along}", along, values)
+
+
+def _label_features(survey: Survey, rooms: Rooms | None) -> Iterator[Feature]:
+    titles = distinct(survey.labels, plain)
+    for label, name in distinct(survey.labels, quoted).items():
+        if survey.labels[label] < 0 or (rooms is not None and label == "door"):
+            continue  # remarks on risks and on routes mention it
+        values = survey.by_state[:, survey.plans.mdp.labels[label]].sum(axis=1)
+        yield _visit("label", survey.plans, name, titles[label], values)
+
+
+def _action_features(plans: Plans) -> Iterator[Feature]:
+    for name, values in zip(plans.mdp.action_names, action_shares(plans).T, strict=True):
+        if values.any():
+            takes, after = f"takes {quoted(name)}", f"of its {words_for(plans, 'steps')}"
+            yield Feature(
+                "action", f"{raised(takes)} in", after, f"Never {takes}", f"Hardly ever {takes}", plain(name), values
+            )
+
+
+def _habit_features(plans: Plans, regions: dict[str, Bools]) -> Iterator[Feature]:
+    """The actions taken in each region that every plan visits."""
+    for where, mask in regions.items():
+        shares = action_shares(plans, mask)
+        time = shares.sum(axis=1)
+        if time.min() < SEEN:
+            continue
+        for name, values in zip(plans.mdp.action_names, (shares / time[:, None]).T, strict=True):
+            if values.any():
+                takes, after = f"takes {quoted(name)}", f"of its {words_for(plans, 'steps')}"
+                yield Feature(
+                    "habit", f"{raised(where)}, {takes} in", after, f"Never {takes} {where}",
+                    f"Hardly ever {takes} {where}", f"{quoted(name)} {where}", values, float(time.mean()), where,
+                )  # fmt: skip

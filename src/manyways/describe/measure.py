@@ -1,0 +1,107 @@
+"""Measures: the numbers by which plans are compared, each with a sentence that says what it means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyways.describe.subject import Plans
+from manyways.describe.survey import Episodes, Survey, has_goal, negligible, outside_goal, survey_of
+from manyways.describe.wording import distinct, plain, quoted
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number for each plan.
+
+    Attributes:
+        name: "reward", "steps to goal", "time in door".
+        values: one for each plan; None where it is not defined, such as the steps to a goal that may not be reached.
+        unit: "reward", "share" (0 to 1, to be shown in percent) or "steps".
+        better: 1 if more is better, -1 if less is, 0 if neither.
+        meaning: what it is, in one plain sentence.
+    """
+
+    name: str
+    values: tuple[float | None, ...]
+    unit: str
+    better: int
+    meaning: str
+
+
+def measures(plans: Plans | Survey) -> list[Measure]:
+    """All measures of a set of plans, the most important first: reward, loss, goal, episodes, labels."""
+    survey = survey_of(plans)
+    mdp, names = survey.plans.mdp, distinct(survey.labels, plain)
+    rows = [_reward(survey.plans), _loss(survey.plans)]
+    if has_goal(mdp):
+        rows += _goal(survey)
+        rows += [_touching(survey, *pair) for pair in names.items() if outside_goal(mdp, pair[0]).any()]
+    if survey.episodes is not None:
+        rows += _ends(survey.episodes)
+    rows += [_time(survey, *pair) for pair in names.items()]
+    return [row for row in rows if any(value is not None for value in row.values)]
+
+
+def _reward(plans: Plans) -> Measure:
+    meaning, discount = "Mean reward per step in the long run.", plans.criterion.discount
+    if discount < 1:
+        less = f"later steps count less (discount {discount:g})"
+        meaning = f"Mean reward per step, in which {less}: the discounted sum times {1 - discount:.3g}."
+    elif len(plans.mdp.ends) > 1:
+        meaning = "Mean reward per step over many episodes in a row: an episode that fails soon costs little."
+    return Measure("reward", tuple(map(float, plans.rewards)), "reward", 1, meaning)
+
+
+def _loss(plans: Plans) -> Measure:
+    lost, best = plans.optimal_reward - plans.rewards, abs(plans.optimal_reward)
+    lost = np.where(lost <= negligible(plans), 0.0, lost)
+    if best <= negligible(plans):
+        meaning = "Reward per step that the plan gives up against the best possible plan."
+        return Measure("below optimum", tuple(map(float, lost)), "reward", -1, meaning)
+    meaning = "Reward that the plan gives up against the best possible plan, as a share of that plan's reward."
+    return Measure("below optimum", tuple(map(float, lost / best)), "share", -1, meaning)
+
+
+def _goal(survey: Survey) -> list[Measure]:
+    rows = []
+    reaches = tuple(fact.reaches for fact in survey.facts)
+    if any(chance is not None and chance < 1 for chance in reaches):
+        rows.append(
+            Measure("chance of reaching goal", reaches, "share", 1, "Chance of ever reaching the goal from the start.")
+        )
+    meaning = "Mean number of steps from the start to the goal."
+    rows.append(Measure("steps to goal", tuple(fact.steps for fact in survey.facts), "steps", -1, meaning))
+    return rows
+
+
+def _ends(episodes: Episodes) -> list[Measure]:
+    rows = []
+    for end, shown in distinct(episodes.shares, plain).items():
+        shares = episodes.shares[end]
+        if all(share in (1.0, None) for share in shares):
+            continue
+        better = 1 if end == "goal" else -1 if "goal" in episodes.shares else 0
+        name = "reaches goal" if end == "goal" else f"ends in {shown}"
+        rows.append(Measure(name, shares, "share", better, f"Share of all episodes that end in {quoted(end)}."))
+    if set(episodes.shares) == {"goal"}:
+        meaning = "Mean number of steps from the start to the goal."
+        return [*rows, Measure("steps to goal", episodes.steps, "steps", -1, meaning)]
+    meaning = "Mean number of steps until an episode ends, however it ends."
+    return [*rows, Measure("steps per episode", episodes.steps, "steps", 0, meaning)]
+
+
+def _touching(survey: Survey, label: str, name: str) -> Measure:
+    values = tuple(fact.touches.get(label) for fact in survey.facts)
+    meaning = f"Chance of meeting {quoted(label)} on the way from the start to the goal."
+    return Measure(f"chance of touching {name}", values, "share", survey.labels[label], meaning)
+
+
+def _time(survey: Survey, label: str, name: str) -> Measure:
+    plans = survey.plans
+    values = np.clip(survey.by_state[:, plans.mdp.labels[label]].sum(axis=1), 0.0, 1.0)
+    meaning = f"Share of all steps that are spent in {quoted(label)}."
+    if plans.criterion.discount < 1:
+        meaning = f"Share of time spent in {quoted(label)}, in which later steps count less (discount {plans.criterion.discount:g})."
+    return Measure(f"time in {name}", tuple(map(float, values)), "share", survey.labels[label], meaning)

@@ -1,0 +1,47 @@
+"""What the descriptions need to know about a set of plans.
+
+Plan sets have titles, which come from here, so this package cannot import them; `PlanSet` has all of these attributes.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from manyways.model.mdp import MDP
+from manyways.polytope import Criterion
+from manyways.types import Floats
+
+
+class Plans(Protocol):
+    """k plans for one model.
+
+    Attributes:
+        mdp: the model, with N choices.
+        k: how many plans.
+        policies: (k, N) probability of each choice within its state.
+        occupancies: (k, N) share of time on each choice.
+        rewards: (k,) reward per step.
+        distances: (k, k) pairwise distances.
+        optimal_reward: the highest reward per step of any policy.
+        criterion: what counts as reward.
+        near_duplicates: pairs of plans (counted from 0) that are nearly the same.
+    """
+
+    @property
+    def mdp(self) -> MDP: ...
+    @property
+    def k(self) -> int: ...
+    @property
+    def policies(self) -> Floats: ...
+    @property
+    def occupancies(self) -> Floats: ...
+    @property
+    def rewards(self) -> Floats: ...
+    @property
+    def distances(self) -> Floats: ...
+    @property
+    def optimal_reward(self) -> float: ...
+    @property
+    def criterion(self) -> Criterion: ...
+    @property
+    def near_duplicates(self) -> list[tuple[int, int]]: ...

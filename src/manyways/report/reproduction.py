@@ -1,0 +1,125 @@
+"""How a plan set was made: its settings, its checks, and the command or program that makes it again."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import fields
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manyways.behaviours import StateActions
+from manyways.methods import VertexAscent
+from manyways.objectives import MeanDivergence
+from manyways.plans.certificate import Certificate
+from manyways.plans.planset import PlanSet
+from manyways.polytope import Average
+from manyways.registry import word_for
+
+OPTIONS = {
+    ("MeanDivergence", "tradeoff"): "--tradeoff",
+    ("Discounted", "discount"): "--discount",
+    ("VertexAscent", "starts"): "--starts",
+}
+"""The settings of classes that `manyways plan` has options for."""
+
+WITHOUT_EFFECT = {("VertexAscent", "workers")}
+"""Settings that the plans do not depend on."""
+
+
+def facts(plans: PlanSet) -> list[tuple[str, str]]:
+    """Names and texts of everything that was set and found."""
+    proved = " (proved)" if plans.certificate is not None and plans.certificate.ok else ""
+    gap = f"{plans.gap:.4g}: the most that a first-order step could still gain"
+    versions = ", ".join(f"{name} {version}" for name, version in plans.versions.items())
+    found = [
+        ("Model", f"{plans.mdp.name}: {plans.mdp.n_states:,} states, {plans.mdp.n_choices:,} choices"),
+        ("Fingerprint of the model", plans.mdp.digest[:16]),
+        ("Objective", f"{plans.objective:.6g}: {plans.maximised.describe()}; mean reward {plans.rewards.mean():.6g}, diversity {plans.diversity:.4f}"),
+        ("Highest reward of any plan", f"{plans.optimal_reward:.6g} per step{proved}"),
+        ("What counts as different", _described(plans.behaviour)),
+        ("What counts as reward", _described(plans.criterion)),
+        ("Search", f"{_described(plans.method)}, seed {plans.seed}: {plans.status}, {plans.seconds:.2f} s"),
+        ("Frank-Wolfe gap", gap if isfinite(plans.gap) else "not computed, because it was interrupted"),
+        ("Programs", versions),
+    ]  # fmt: skip
+    if plans.kept:
+        kept = ", ".join(str(i + 1) for i in plans.kept)
+        plural = "s" if len(plans.kept) > 1 else ""
+        found.insert(2, ("Kept from an earlier set", f"plan{plural} {kept}; {len(plans.avoided)} avoided"))
+    return found
+
+
+def _described(kind: Any) -> str:
+    """What a setting means, and the setting itself."""
+    words = kind.describe()
+    return repr(kind) if words == repr(kind) else f"{words}: {kind!r}"
+
+
+def checks(certificate: Certificate) -> list[dict[str, Any]]:
+    """The checks of a certificate as texts."""
+    return [
+        {
+            "name": check.name,
+            "error": f"{check.error:.1e}" if isfinite(check.error) else "unknown",
+            "tolerance": f"{check.tolerance:.0e}",
+            "ok": check.ok,
+        }
+        for check in certificate.checks
+    ]
+
+
+def reproduction(plans: PlanSet, file: Path | None) -> dict[str, str]:
+    """The command that gives the same plans again or, if no command can, the Python program."""
+    options = _options(plans)
+    if plans.mdp.source is not None and options is not None and not plans.kept and not len(plans.avoided):
+        return {"kind": "command", "text": shlex.join(["manyways", "plan", plans.mdp.source, *options])}
+    around = ", keep=plans.policies[list(plans.kept)], avoid=plans.avoided" if plans.kept or len(plans.avoided) else ""
+    call = (
+        f"mw.plan(plans.mdp, k={plans.k}, objective=plans.maximised, seed={plans.seed}, method=plans.method, "
+        f"criterion=plans.criterion, behaviour=plans.behaviour{around})"
+    )
+    saved = (
+        f"mw.load({str(file)!r})" if file is not None else "mw.load('plans.mw')  # the file in which you saved this set"
+    )
+    needed = "".join(f"import {module}\n" for module in _modules_outside(plans))
+    return {"kind": "call", "text": f"import manyways as mw\n{needed}\nplans = {saved}\nagain = {call}"}
+
+
+def _modules_outside(plans: PlanSet) -> list[str]:
+    """The modules outside of this package that define classes of the settings. `mw.load` needs them imported."""
+    kinds = (plans.maximised, plans.criterion, plans.behaviour, plans.method)
+    modules = {type(kind).__module__ for kind in kinds}
+    return sorted(module for module in modules if module.partition(".")[0] not in ("manyways", "__main__"))
+
+
+def _options(plans: PlanSet) -> list[str] | None:
+    """The options of `manyways plan`, or None if there are no options for some of the settings."""
+    settings = (
+        (plans.maximised, MeanDivergence, None),
+        (plans.criterion, Average, None),
+        (plans.behaviour, StateActions, "--behaviour"),
+        (plans.method, VertexAscent, "--method"),
+    )
+    options = ["--k", str(plans.k), "--seed", str(plans.seed)]
+    for kind, default, option in settings:
+        own, name = [], type(kind).__name__
+        for field in _changed_fields(kind):
+            if (name, field) not in OPTIONS:
+                return None
+            own += [OPTIONS[name, field], str(getattr(kind, field))]
+        if type(kind) is not default and option is not None:
+            own = [option, word_for(name), *own]
+        elif type(kind) is not default and not own:
+            return None
+        options += own
+    return None if _modules_outside(plans) else options
+
+
+def _changed_fields(kind: Any) -> list[str]:
+    """The fields whose values are not the defaults and that the plans depend on."""
+    values = [(field.name, getattr(kind, field.name), field.default) for field in fields(kind)]
+    changed = [name for name, value, default in values if isinstance(value, np.ndarray) or value != default]
+    return [name for name in changed if (type(kind).__name__, name) not in WITHOUT_EFFECT]

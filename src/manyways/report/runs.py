@@ -1,0 +1,48 @@
+"""Sampled runs of the plans, which the page plays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from manyways.describe import Measure
+from manyways.plans.planset import PlanSet
+from manyways.report.pictures import Canvas
+
+RUNS, ROUNDS = 3, 2
+STEPS_IN_ALL, LONGEST_RUN, SHORTEST_RUN, USUAL_RUN = 40_000, 2_000, 40, 200
+"""Limits on the steps of all runs on a page and of one run; the usual length is for plans without a goal."""
+
+
+def sampled_runs(plans: PlanSet, measured: list[Measure], canvas: Canvas | None) -> list[list[dict[str, Any]]]:
+    """A few runs of each plan.
+
+    Each has, by step, the cell (without a map: the choice) and the expected reward of the steps so far; and the steps
+    at which it reached the goal or ended an episode, with the kinds of these ends.
+
+    All plans are run with the same seeds, so that runs with the same number can be compared. A run ends with its second
+    visit to the goal, or with its second episode, unless the limit on its length comes first.
+    """
+    mdp, kinds = plans.mdp, list(plans.mdp.ends)
+    goal = mdp.labels.get("goal", np.zeros(mdp.n_states, bool))
+    lengths = [measure.values for measure in measured if measure.name in ("steps to goal", "steps per episode")]
+    steps = lengths[0] if lengths else (None,) * plans.k
+    most = STEPS_IN_ALL // (plans.k * RUNS)
+    runs = []
+    for i in range(plans.k):
+        expected = steps[i]
+        wanted = USUAL_RUN if expected is None else int(min(4 * expected, LONGEST_RUN))
+        length = int(np.clip(wanted, SHORTEST_RUN, max(most, SHORTEST_RUN)))
+        policy = plans[i].policy
+        own = []
+        for seed in range(RUNS):
+            run = policy.rollout(length, np.random.default_rng(seed))
+            met = np.flatnonzero(run.ends >= 0 if kinds else goal[run.states])[:ROUNDS].tolist()
+            end = met[-1] + 1 if len(met) == ROUNDS else length
+            at = run.choices if canvas is None else canvas.cells(canvas.layout.cells[run.states])
+            earned = [float(f"{x:.5g}") for x in np.cumsum(run.rewards)[:end]]
+            ends = [kinds[kind] for kind in run.ends[met]] if kinds else None
+            own.append({"at": at[:end].tolist(), "earned": earned, "met": met, "ends": ends})
+        runs.append(own)
+    return runs

@@ -1,0 +1,110 @@
+"""The tables of the page: measures with better and worse marked, and distances between plans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from manyways.describe import Measure
+from manyways.objectives.divergence import LARGEST
+from manyways.plans.planset import PlanSet
+
+ROUNDING = 1e-9
+"""Differences below this, relative to the largest value, are rounding."""
+LIKE = 0.005
+"""Shares that differ by less than this count as the same for all plans."""
+NUMBERED_CELLS = 30
+"""Up to this many plans, distances are a table of numbers; beyond, a picture that shows a number when pointed at."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of the table of measures.
+
+    Attributes:
+        text: the number as shown.
+        tone: from -1, the worst of the column, to 1, the best.
+        sort: the number by which the table is sorted.
+        rank: "best", "worst" or "".
+    """
+
+    text: str
+    tone: float
+    sort: float
+    rank: str = ""
+
+
+def texts_of(measure: Measure) -> list[str]:
+    """The values of a measure as text; rewards all have the same number of decimals."""
+    known = [abs(value) for value in measure.values if value is not None and isfinite(value)]
+    largest = max(known, default=0.0)
+    spread = max(known, default=0.0) - min(known, default=0.0)
+    finest = min((x for x in (largest, 10 * spread) if x > ROUNDING * largest), default=1.0)
+    digits = int(np.clip(3 - np.floor(np.log10(finest)), 0, 12))
+
+    def text(value: float | None) -> str:
+        if value is None or not isfinite(value):
+            return "–"
+        if measure.unit == "share":
+            percent = 100 * value
+            return f"{percent:.1f} %" if abs(percent) >= 0.05 or percent == 0 else f"{percent:.1g} %"
+        if measure.unit == "steps":
+            return f"{value:,.1f}"
+        return f"{value + 0.0:,.{digits}f}"
+
+    return [text(value) for value in measure.values]
+
+
+def measure_table(measured: list[Measure], k: int) -> dict[str, Any]:
+    """Columns and rows; measures that are nearly the same for all k plans are listed apart, except the first two."""
+    shown = [m for i, m in enumerate(measured) if i < 2 or k == 1 or not _alike(m)]
+    columns = [{"name": m.name, "meaning": m.meaning, "better": m.better} for m in shown]
+    cells = [cells_of(measure) for measure in shown]
+    same = [
+        (m.name, " to ".join(dict.fromkeys((min(texts_of(m)), max(texts_of(m)))))) for m in measured if m not in shown
+    ]
+    return {"columns": columns, "rows": [[column[i] for column in cells] for i in range(k)], "same": same}
+
+
+def _alike(measure: Measure) -> bool:
+    """Whether the plans hardly differ in a measure."""
+    known = [value for value in measure.values if value is not None]
+    close = measure.unit == "share" and len(known) == len(measure.values) and max(known) - min(known) < LIKE
+    return close or len(set(texts_of(measure))) == 1
+
+
+def cells_of(measure: Measure) -> list[Cell]:
+    """The column of a measure."""
+    known = [value for value in measure.values if value is not None and isfinite(value)]
+    low, high = (min(known), max(known)) if known else (0.0, 0.0)
+    texts = texts_of(measure)
+    level = measure.better == 0 or len(set(texts)) == 1  # differences too small to be read are not marked
+    cells = []
+    for value, text in zip(measure.values, texts, strict=True):
+        if value is None or not isfinite(value):
+            cells.append(Cell(text, 0.0, float("-inf")))
+            continue
+        tone = 0.0 if level or high == low else measure.better * (2 * (value - low) / (high - low) - 1)
+        cells.append(Cell(text, round(tone, 2), value))
+    if level:
+        return cells
+    # Numbers that look the same have the same rank.
+    best, worst = (max(cells, key=lambda cell: sign * cell.tone).text for sign in (1, -1))
+    ranks = {worst: "worst", best: "best"}
+    return [replace(cell, rank=ranks.get(cell.text, "")) for cell in cells]
+
+
+def distance_table(plans: PlanSet) -> list[list[dict[str, Any]]] | None:
+    """The distances between all pairs; None if there are too many plans for a table."""
+    if plans.k > NUMBERED_CELLS:
+        return None
+    return [
+        [
+            {"text": f"{value:.2f}", "share": round(float(value / LARGEST), 3), "own": i == j}
+            for j, value in enumerate(row)
+        ]
+        for i, row in enumerate(plans.distances)
+    ]

@@ -1,0 +1,83 @@
+"""The command or program on the page gives the same plans again."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+from coverage_objective import Coverage
+from typer.testing import CliRunner
+
+import manyways as mw
+from manyways.cli import app
+from manyways.report.reproduction import facts, reproduction
+
+
+@pytest.mark.parametrize(
+    ("source", "settings", "expected"),
+    [
+        (
+            "nine-rooms:7",
+            {"k": 2, "tradeoff": 8.0},
+            "manyways plan nine-rooms:7 --k 2 --seed 0 --tradeoff 8.0",
+        ),
+        (
+            "four-rooms:1?correct_transition=0.9",
+            {"k": 2, "tradeoff": 1.5, "seed": 3, "criterion": mw.Discounted(0.9), "behaviour": mw.States()},
+            "manyways plan 'four-rooms:1?correct_transition=0.9' --k 2 --seed 3 --tradeoff 1.5 --discount 0.9 --behaviour states",
+        ),
+        (
+            "four-rooms:1",
+            {"k": 2, "tradeoff": 1.0, "method": mw.VertexAscent(starts=2, workers=2), "behaviour": mw.Labels()},
+            "manyways plan four-rooms:1 --k 2 --seed 0 --tradeoff 1.0 --behaviour labels --starts 2",
+        ),
+        (
+            "four-rooms:1",
+            {"k": 2, "tradeoff": 1.0, "method": mw.FrankWolfe()},
+            "manyways plan four-rooms:1 --k 2 --seed 0 --tradeoff 1.0 --method frank-wolfe",
+        ),
+    ],
+)
+def test_the_command_gives_the_same_plans_again(tmp_path, source, settings, expected):
+    plans = mw.plan(source, **settings)
+    assert reproduction(plans, None) == {"kind": "command", "text": expected}
+    CliRunner().invoke(app, [*shlex.split(expected)[1:], "--out", str(tmp_path / "again.mw")])
+    np.testing.assert_array_equal(mw.load(tmp_path / "again.mw").policies, plans.policies)
+
+
+@pytest.mark.parametrize("change", ["model", "kept", "method", "behaviour", "objective"])
+def test_what_no_command_can_say_is_a_call_that_gives_the_same_plans_again(tmp_path, change, monkeypatch):
+    source = mw.four_rooms(1) if change == "model" else "four-rooms:1"
+    more = {
+        "method": {"method": mw.VertexAscent(stages=(1.0, 0.1))},
+        "behaviour": {"behaviour": mw.Labels(("door",))},
+        "objective": {"tradeoff": None, "objective": Coverage()},
+    }.get(change, {})
+    plans = mw.plan(source, 2, **({"tradeoff": 3.0} | more))
+    if change == "kept":
+        plans = mw.plan(source, 2, 3.0, keep=plans.policies[:1], avoid=plans.policies[1:])
+    monkeypatch.chdir(tmp_path)
+    for file in (None, plans.save(tmp_path / "of my own.mw")):
+        shown = reproduction(plans, file)
+        assert shown["kind"] == "call"
+        plans.save("plans.mw")
+        names: dict = {}
+        exec(shown["text"], names)
+        np.testing.assert_array_equal(names["again"].policies, plans.policies)
+        Path("plans.mw").unlink()
+
+
+def test_classes_from_outside_are_imported_by_the_program():
+    plans = mw.plan("four-rooms:1", 2, objective=Coverage())
+    assert reproduction(plans, None)["text"].startswith("import manyways as mw\nimport coverage_objective\n")
+
+
+def test_the_facts_are_what_was_set_and_found():
+    plans = mw.plan("four-rooms:1", 2, objective=Coverage(), seed=3)
+    found = dict(facts(plans))
+    assert "mean reward + coverage of the choices; mean reward" in found["Objective"]
+    assert found["What counts as different"] == "what is done where: StateActions()"
+    assert found["Highest reward of any plan"] == f"{plans.optimal_reward:.6g} per step (proved)"
+    assert f"seed 3: {plans.status}" in found["Search"]

@@ -1,0 +1,85 @@
+"""What the page says about plans of all kinds."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from coverage_objective import Coverage
+
+import manyways as mw
+from manyways.report import Live, render, view_of
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("criterion", [mw.Average(), mw.Discounted(0.9)], ids=str)
+def test_models_without_choice_layout_or_labels(tmp_path, k, criterion):
+    mdp = mw.MDP.from_transitions([("a", "go", "b", 1.0, 0.0), ("b", "back", "a", 1.0, 0.0)])
+    text = mw.plan(mdp, k, criterion=criterion).report(tmp_path / "plans.html").read_text()
+    assert text.count("<article") == k
+    assert ("are nearly the same" in text) == (k > 1)
+
+
+@pytest.mark.parametrize(
+    ("rewards", "promise"),
+    [
+        ((1.0, 0.997, 0.996), "These plans earn 99.6 to 100 % of what the very best plan earns."),
+        ((1.0, 1.0), "These plans earn 100 % of what the very best plan earns."),
+        ((1.0, 0.512), "These plans earn 51 to 100 % of what the very best plan earns."),
+        ((-1.0, -2.0), "These plans earn -2 to -1 a step, where no plan can earn more than -1."),
+        ((1e-17, -1e-17, -3.0), "These plans earn -3 to 1e-17 a step, where no plan can earn more than 1e-17."),
+    ],
+)
+def test_the_promise_is_kept(rewards, promise):
+    stay = [(s, f"stay {i}", s, 1.0, x) for s in "ab" for i, x in enumerate((*rewards, -5.0))]
+    mdp = mw.MDP.from_transitions([*stay, ("a", "go", "b", 1.0, -5.0), ("b", "go", "a", 1.0, -5.0)])
+    plans = mw.plan(mdp, len(rewards), 1000.0)
+    changed = dataclasses.replace(plans, rewards=np.array(rewards), optimal_reward=max(rewards))
+    assert view_of(changed)["promise"] == promise
+
+
+def test_the_settings_of_the_model_stand_below_its_name(tmp_path):
+    pytest.importorskip("gymnasium")
+    page = mw.plan("gym:FrozenLake-v1?map_name=8x8", 2).report(tmp_path / "lake.html").read_text()
+    assert "With <bdi>map_name=8x8, terminal=restart</bdi>" in page
+    assert "an episode that fails soon costs little" in page
+
+
+def test_the_name_of_a_model_is_shown_as_it_is():
+    mdp = dataclasses.replace(mw.four_rooms(1), name="ready? yes")
+    shown = view_of(mw.plan(mdp, 2))
+    assert (shown["model"], shown["model_settings"]) == ("ready? yes", "")
+    assert "2 ways: <bdi>ready? yes</bdi>" in render(shown)
+
+
+LIVE = Live(1, ({"number": 1, "label": "plans.mw: 3 plans"},), {}, 0)
+
+
+@pytest.mark.parametrize("source", ["four-rooms:1", "gym:FrozenLake-v1"])
+def test_objectives_without_a_tradeoff(source):
+    if source.startswith("gym:"):
+        pytest.importorskip("gymnasium")
+    plans = mw.plan(source, 3, objective=Coverage())
+    shown = view_of(plans)
+    assert (plans.tradeoff, shown["settings"]["tradeoff"]) == (None, None)
+    for page in (render(shown), render(shown, LIVE)):
+        assert page.count("<article") == 3
+        assert page.count('class="plan"') == 3
+        assert "coverage of the choices" in page
+        assert "orth of diversity" not in page
+        assert "None" not in page.partition("<main>")[2].partition('<h2 id="curious-title"')[0]
+    assert 'name="seed"' in render(shown, LIVE)
+    assert 'name="tradeoff"' in render(view_of(mw.plan(source, 3)), LIVE)
+
+
+def test_the_certificate_is_that_of_the_plans(rooms):
+    page = render(view_of(rooms))
+    assert [check["name"] for check in view_of(rooms)["certificate"]] == [
+        "feasibility", "policies", "optimum proved", "no plan above the optimum",
+    ]  # fmt: skip
+    assert "Certificate: every check passed" in page
+    wrong = dataclasses.replace(rooms, certificate=mw.Certificate((mw.Check("policies", 1.0, 1e-8),)))
+    assert "Certificate: NOT verified" in render(view_of(wrong))
+    assert "(proved)" not in render(view_of(wrong))
+    assert "Certificate" not in render(view_of(dataclasses.replace(rooms, certificate=None)))

@@ -1,0 +1,80 @@
+"""What the planning process plans: the settings of the old set, except for those in the request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+import manyways as mw
+from manyways.objectives import OBJECTIVES
+from manyways.web.planner import PlanRequest, _plan, set_label
+
+
+@dataclass(frozen=True)
+class BestReward(mw.Objective):
+    """The best reward of the set; it has no tradeoff."""
+
+    def on(self, mdp, compared):
+        return BestRewardOnModel(mdp, compared)
+
+
+class BestRewardOnModel(mw.SetObjective):
+    def value(self, x):
+        return float((x @ self.mdp.reward).max())
+
+    def gradient(self, x, smoothing=0.0):
+        del smoothing
+        return 0 * x + self.mdp.reward * (x @ self.mdp.reward == self.value(x))[:, None]
+
+
+@pytest.fixture
+def best_reward(monkeypatch) -> BestReward:
+    monkeypatch.setattr(OBJECTIVES, "_classes", dict(OBJECTIVES._classes))
+    mw.register(BestReward)
+    return BestReward()
+
+
+def planned(old: mw.PlanSet, **settings: Any) -> mw.PlanSet:
+    asked = {"k": 2, "tradeoff": 3.0, "seed": 1, "keep": (), "time_limit_s": 60} | settings
+    return mw.PlanSet.from_bytes(_plan(PlanRequest(old.to_bytes(), **asked), lambda _: None).archive, "planned")
+
+
+def test_the_settings_of_the_old_set_are_kept(plans):
+    old = mw.plan(
+        plans.mdp, 2, 8.0, method=mw.FrankWolfe(), criterion=mw.Discounted(0.9), behaviour=mw.States(), time_limit_s=0.1
+    )
+    new = planned(old, seed=7)
+    assert (new.method, new.criterion, new.behaviour) == (old.method, old.criterion, old.behaviour)
+    assert new.maximised == mw.MeanDivergence(3.0)
+    assert (new.k, new.seed, new.mdp.digest) == (2, 7, old.mdp.digest)
+
+
+def test_the_new_plans_are_those_of_plan_itself(plans):
+    keep, avoid = plans.policies[1:2], plans.policies[[0, 2]]
+    expected = mw.plan(plans.mdp, 3, 3.0, seed=5, keep=keep, avoid=avoid)
+    found = planned(plans, k=3, seed=5, keep=(plans[1].key,))
+    assert (found.policies == expected.policies).all()
+    assert found.kept == expected.kept
+
+
+def test_plans_are_kept_with_the_old_method_if_it_can_keep_plans(plans):
+    own = mw.VertexAscent(starts=2)
+    assert planned(replace(plans, method=own), keep=(plans[0].key,)).method == own
+    assert planned(replace(plans, method=mw.FrankWolfe()), keep=(plans[0].key,)).method == mw.VertexAscent()
+
+
+@pytest.mark.parametrize("tradeoff", [None, 3.0])
+def test_an_objective_without_a_tradeoff_is_kept(plans, best_reward, tradeoff):
+    old = mw.plan(plans.mdp, 2, objective=best_reward)
+    assert old.tradeoff is None
+    new = planned(old, tradeoff=tradeoff, keep=(old[0].key,))
+    assert new.maximised == best_reward
+
+
+def test_labels(plans):
+    assert set_label(plans) == "3 plans, tradeoff 8, seed 0"
+    assert set_label(plans, 2) == "3 plans, tradeoff 8, seed 0, 2 kept"
+    one = mw.plan(plans.mdp, 1, objective=BestReward(), seed=4)
+    assert set_label(one) == "1 plan, seed 4"
