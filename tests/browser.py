@@ -1,4 +1,4 @@
-"""A real browser for the tests of the page. Without one they are skipped, and say so; `make test` installs one."""
+"""A real browser for the tests of the page. Without one they are skipped with a reason; `make test` installs one."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ ALONE = (
 NASTY = "<script>window.hit = 1</script>"
 BRACED = "{x} {} {0.__class__} {"
 QUOTED = "\"'><img src=x onerror='window.hit = 1'>"
-needs_browser = pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium here: apt-get install chromium")
+needs_browser = pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium: apt-get install chromium")
 
 
 def nasty_plans() -> mw.PlanSet:
-    """Plans for a model whose every name would do something if it were taken for markup."""
+    """Plans for a model in which every name would do harm if it were inserted as markup."""
     mdp = mw.MDP.from_transitions(
         [
             (NASTY, "go", QUOTED, 0.9, 1.0),
@@ -55,9 +55,9 @@ def running_browser() -> Iterator[Browser]:
 
 @contextmanager
 def opened(browser: Browser, address: str, **settings: object) -> Iterator[Page]:
-    """A page in a context of its own, which must have no complaints at its end.
+    """A page in a context of its own. The test fails if the page raised or logged an error.
 
-    A test that provokes one on purpose clears `page.complaints`.
+    A test that provokes errors on purpose clears `page.complaints`.
     """
     context = browser.new_context(**({"viewport": {"width": 1100, "height": 800}} | settings))  # pyright: ignore[reportArgumentType]
     page = context.new_page()
@@ -73,7 +73,7 @@ def opened(browser: Browser, address: str, **settings: object) -> Iterator[Page]
 
 
 def nameless_controls(page: Page) -> list[str]:
-    """Roles of all controls that have no name for those who cannot see, as the browser itself computes names."""
+    """The roles of all controls without an accessible name, as computed by the browser."""
     session = page.context.new_cdp_session(page)
     nodes = session.send("Accessibility.getFullAXTree")["nodes"]
     controls = {"button", "link", "textbox", "combobox", "slider", "checkbox", "radio", "spinbutton", "image", "img"}
@@ -85,7 +85,7 @@ def nameless_controls(page: Page) -> list[str]:
 
 
 FAINT_TEXT = """() => {
-  // WCAG contrast of every text that is shown, against what lies behind it.
+  // The WCAG contrast of every visible text against its background.
   const pen = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
   const rgba = (colour) => {
     pen.clearRect(0, 0, 1, 1); pen.fillStyle = colour; pen.fillRect(0, 0, 1, 1);
@@ -115,5 +115,5 @@ FAINT_TEXT = """() => {
 
 
 def faint_texts(page: Page) -> list[str]:
-    """Texts with a contrast below 4.5, what WCAG's level AA asks for."""
+    """Texts with a contrast below 4.5, the minimum of WCAG level AA."""
     return page.evaluate(FAINT_TEXT)

@@ -44,8 +44,8 @@ def plans() -> mw.PlanSet:
 
 
 @pytest.fixture
-def saved(plans) -> str:
-    plans.save("saved.mw")
+def saved(plans, here) -> str:
+    plans.save(here / "saved.mw")
     return "saved.mw"
 
 

@@ -112,12 +112,12 @@ def test_the_command_takes_files_whose_names_are_not_text(tmp_path):
         ) as process:
             assert process.stdout is not None
             assert process.stderr is not None
-            said = process.stdout.readline()
-            assert words in said, process.stderr.read()
-            assert "pl\ufffdne.mw" in said
-            while "look at http" not in said:
-                said = process.stdout.readline()
-                assert said, process.stderr.read()
+            line = process.stdout.readline()
+            assert words in line, process.stderr.read()
+            assert "pl\ufffdne.mw" in line
+            while "look at http" not in line:
+                line = process.stdout.readline()
+                assert line, process.stderr.read()
             process.send_signal(signal.SIGINT)
             assert process.wait(TIMEOUT_S) == 0
             assert process.stderr.read() == ""

@@ -342,9 +342,9 @@ def test_labels_and_names_that_a_zip_could_mix_up(tmp_path):
     write_npz(mdp, tmp_path / "m.npz")
     assert read_npz(tmp_path / "m.npz").digest == mdp.digest
     for label in ("x\0y", "x" * 70_000):
-        with pytest.raises(mw.OutputError, match="has a NUL or is too long"):
+        with pytest.raises(mw.OutputError, match="contains NUL or is too long"):
             write_npz(mw.MDP.from_transitions(rows, labels={label: ["s"]}), tmp_path / "m.npz")
-        with pytest.raises(mw.OutputError, match="has a NUL or is too long"):
+        with pytest.raises(mw.OutputError, match="contains NUL or is too long"):
             write_npz(mw.MDP.from_transitions(rows, ends={label: [0.0, 0.0]}), tmp_path / "m.npz")
     with pytest.raises(mw.OutputError, match="ends in NUL"):
         write_npz(mw.MDP.from_transitions([("s\0", "a", "s\0", 1.0, 0.0)]), tmp_path / "m.npz")
@@ -354,7 +354,7 @@ def test_an_array_that_is_there_twice(tmp_path):
     with zipfile.ZipFile(tmp_path / "m.npz", "w") as archive:
         for name in ("P.npy", "R.npy", "R"):
             archive.writestr(name, member(P if name == "P.npy" else R))
-    with pytest.raises(mw.SourceError, match="holds 'R' twice"):
+    with pytest.raises(mw.SourceError, match="contains 'R' twice"):
         read_npz(tmp_path / "m.npz")
 
 

@@ -42,8 +42,8 @@ def test_a_model_is_its_own_source():
     [
         ("nine-room:7", "did you mean something like 'nine-rooms:7'?"),
         ("nine_rooms:7", "did you mean something like 'nine-rooms:7'?"),
-        ("four-roms", "did you mean something like 'four-rooms"),
-        ("Four-Rooms:2?step_reward=1", "did you mean something like 'four-rooms"),
+        ("four-roms", "did you mean something like 'four-rooms:7'?"),
+        ("Four-Rooms:2?step_reward=1", "did you mean something like 'four-rooms:7'?"),
         ("labyrinth", "names are gym:FrozenLake-v1, four-rooms:7, nine-rooms:7, rooms-100:7"),
         ("no/such/map.txt", "there is no file 'no/such/map.txt'"),
     ],
@@ -61,7 +61,8 @@ def test_a_name_too_long_for_a_file_is_no_file(length):
 def test_bad_seeds(seed):
     message = refusal(f"nine-rooms:{seed}")
     assert "the seed after the colon must be an integer of at least 0" in message
-    assert repr(seed) in message
+    assert f"found {seed[:60]!r}" in message
+    assert len(message) < 200
 
 
 @pytest.mark.parametrize(

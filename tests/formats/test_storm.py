@@ -244,7 +244,7 @@ def test_storm_reads_our_drn_as_it_was_written(stormpy, tmp_path, make):
     found = np.zeros((mdp.n_choices, mdp.n_states))
     for x in range(mdp.n_choices):
         for entry in matrix.get_row(x):
-            found[x, entry.column] = entry.value()
+            found[x, entry.column] = entry.value
     np.testing.assert_allclose(found, mdp.transitions.toarray(), atol=1e-12)
     rewards = model.reward_models["reward"]
     earned = np.array(rewards.state_action_rewards)

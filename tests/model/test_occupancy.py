@@ -14,7 +14,6 @@ from manyways.model.occupancy import (
     discounted_occupancy,
     flow_residual,
     long_run_occupancy,
-    long_run_reward,
     policy_of,
     state_occupancy,
 )
@@ -133,7 +132,7 @@ def test_the_long_run_does_not_need_weak_accessibility():
     mdp = two_traps()
     occupancy = long_run_occupancy(mdp, np.array([0.25, 0.75, 1.0, 1.0]))
     np.testing.assert_allclose(occupancy, [0, 0, 0.25, 0.75])
-    assert long_run_reward(mdp, occupancy) == pytest.approx(-0.5)
+    assert float(occupancy @ mdp.reward) == pytest.approx(-0.5)
 
 
 def test_the_start_distribution_counts():

@@ -254,8 +254,9 @@ def test_of_two_hundred_plans_only_the_maps_in_view_are_drawn(browser: Browser, 
         painted = (
             "[...document.querySelectorAll('.card canvas')].filter(c => c.width !== 300 || c.height !== 150).length"
         )
-        page.wait_for_timeout(200)
-        assert 0 < page.evaluate(painted) < 50, "only the maps near the window are drawn"
+        page.locator("#plan-1").scroll_into_view_if_needed()
+        page.wait_for_function(f"{painted} > 0")
+        assert page.evaluate(painted) < 50, "only the maps near the window are drawn"
         for _ in range(30):
             page.mouse.wheel(0, 2500)
             page.wait_for_timeout(20)

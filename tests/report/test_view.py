@@ -9,6 +9,7 @@ import pytest
 from coverage_objective import Coverage
 
 import manyways as mw
+from manyways.plans.certificate import Check
 from manyways.report import Live, render, view_of
 
 
@@ -79,7 +80,7 @@ def test_the_certificate_is_that_of_the_plans(rooms):
         "feasibility", "policies", "optimum proved", "no plan above the optimum",
     ]  # fmt: skip
     assert "Certificate: every check passed" in page
-    wrong = dataclasses.replace(rooms, certificate=mw.Certificate((mw.Check("policies", 1.0, 1e-8),)))
+    wrong = dataclasses.replace(rooms, certificate=mw.Certificate((Check("policies", 1.0, 1e-8),)))
     assert "Certificate: NOT verified" in render(view_of(wrong))
     assert "(proved)" not in render(view_of(wrong))
     assert "Certificate" not in render(view_of(dataclasses.replace(rooms, certificate=None)))

@@ -138,8 +138,8 @@ def program(path: Path) -> Iterator[Program]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            said = process.stdout.readline()
-            assert said.startswith("manyways: look at http://127.0.0.1:"), process.communicate()
-            yield Program(process, Client(int(said.split(":")[3].split("/")[0])))
+            line = process.stdout.readline()
+            assert line.startswith("manyways: look at http://127.0.0.1:"), process.communicate()
+            yield Program(process, Client(int(line.split(":")[3].split("/")[0])))
         finally:
             process.kill()

@@ -121,7 +121,7 @@ def test_a_client_that_does_not_read_is_closed(monkeypatch):
             for one in psutil.Process().net_connections("tcp")
         )
 
-    monkeypatch.setattr(connections, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(connections, "TIMEOUT_S", 0.1)
     with served_app(Guard(large, [])) as client:
         with socket.create_connection(("127.0.0.1", client.port), TIMEOUT_S) as line:
             line.sendall(GET)

@@ -33,7 +33,7 @@ def plans_path(tmp_path) -> Path:
 
 @contextmanager
 def served(path: Path) -> Iterator[str]:
-    """The address of a server of its own process, ended by Ctrl-C."""
+    """The address of a server in a process of its own, which Ctrl-C ends."""
     command = [sys.executable, "-m", "manyways", "serve", str(path), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -50,7 +50,7 @@ def card(page: Page, number: int):
     return page.locator(f"#plan-{number}")
 
 
-def say_about(page: Page, number: int, form: str, text: str) -> None:
+def write_about(page: Page, number: int, form: str, text: str) -> None:
     own = card(page, number)
     own.locator("details").evaluate("(details) => { details.open = true; }")
     own.locator(f"[data-form={form}] [name=value]").fill(text)
@@ -60,7 +60,7 @@ def say_about(page: Page, number: int, form: str, text: str) -> None:
 def test_a_visit_from_first_look_to_choice_and_a_restart(browser: Browser, plans_path, tmp_path):
     before = mw.load(plans_path)
     with served(plans_path) as address, opened(browser, address, accept_downloads=True) as page:
-        # Plan again, with another worth of diversity and one plan more.
+        # Plan again, with another tradeoff and one more plan.
         page.fill("[name=k]", "5")
         page.fill("[name=tradeoff]", "4")
         page.fill("[name=seed]", "1")
@@ -68,11 +68,11 @@ def test_a_visit_from_first_look_to_choice_and_a_restart(browser: Browser, plans
         expect(page.locator(".card")).to_have_count(5, timeout=60_000)
         assert page.input_value("[name=tradeoff]") == "4"
         keys = [page.get_attribute(f"#plan-{i}", "data-key") for i in range(1, 6)]
-        assert keys != [before.key(i) for i in range(4)]
+        assert keys != [before[i].key for i in range(4)]
 
         # Keep two, replace the others by one: three plans.
         page.fill("#author", "Ada")
-        say_about(page, 2, "name", "By the river")
+        write_about(page, 2, "name", "By the river")
         expect(card(page, 2).locator(".title")).to_have_text("By the river")
         for number in (2, 3):
             card(page, number).get_by_role("checkbox").check()
@@ -89,14 +89,14 @@ def test_a_visit_from_first_look_to_choice_and_a_restart(browser: Browser, plans
         # Star, note, choose.
         card(page, river).get_by_role("button", name="Star").click()
         expect(card(page, river).get_by_role("button", name="Star")).to_have_attribute("aria-pressed", "true")
-        say_about(page, river, "note", f"Past the old mill. {NASTY}")
+        write_about(page, river, "note", f"Past the old mill. {NASTY}")
         expect(card(page, river).locator(".notes li")).to_have_count(1)
-        say_about(page, river, "note", "Not in winter.")
+        write_about(page, river, "note", "Not in winter.")
         expect(card(page, river).locator(".notes li")).to_have_count(2)
         card(page, river).get_by_role("button", name="Choose").click()
         expect(card(page, river)).to_have_class(re.compile("chosen"))
 
-        # Download it in every form: what comes is the plan.
+        # Download it in every format.
         for ending in (".json", ".csv", ".npz", ".scheduler"):
             with page.expect_download() as coming:
                 card(page, river).locator(f"a[href$='{ending}']").click()
@@ -106,7 +106,7 @@ def test_a_visit_from_first_look_to_choice_and_a_restart(browser: Browser, plans
             page.get_by_role("link", name="Download the set").click()
         whole = mw.load(_saved(coming.value, tmp_path / "downloaded.mw"))
         np.testing.assert_array_equal(whole.policies[river - 1], policy.probabilities)
-        assert whole.key(river - 1) == keys[1]
+        assert whole[river - 1].key == keys[1]
         assert mw.verify(before.mdp, whole).ok
 
     with served(plans_path) as address, opened(browser, address) as page:
@@ -119,7 +119,7 @@ def test_a_visit_from_first_look_to_choice_and_a_restart(browser: Browser, plans
         assert notes == [f"Past the old mill. {NASTY}", "Not in winter."]
         assert own.locator(".notes .author").all_inner_texts() == ["Ada", "Ada"]
         assert page.evaluate("window.hit") is None
-        # And back to the first set: in this browser only, and told in the address.
+        # Back to the first set: only in this browser, with the set in the address.
         assert page.inner_text("#chosen-line") == f"Chosen: plan {river} of set 3 (By the river)"
         for place in ("#left", "#right", "#measures"):
             assert "By the river" in page.inner_text(place)
@@ -129,8 +129,8 @@ def test_a_visit_from_first_look_to_choice_and_a_restart(browser: Browser, plans
         assert page.url.endswith("?set=1")
         with opened(browser, address) as other:
             expect(other.locator(".card")).to_have_count(3)
-        assert [page.get_attribute(f"#plan-{i}", "data-key") for i in range(1, 5)] == [before.key(i) for i in range(4)]
-    assert mw.load(plans_path).key(0) == before.key(0)
+        assert [page.get_attribute(f"#plan-{i}", "data-key") for i in range(1, 5)] == [before[i].key for i in range(4)]
+    assert mw.load(plans_path)[0].key == before[0].key
 
 
 def _saved(download, path: Path) -> Path:
@@ -141,7 +141,7 @@ def _saved(download, path: Path) -> Path:
 def test_names_are_shown_as_text_and_never_run(browser: Browser, tmp_path):
     plans = nasty_plans()
     with served(plans.save(tmp_path / "plans.mw")) as address, opened(browser, address) as page:
-        say_about(page, 1, "name", NASTY)
+        write_about(page, 1, "name", NASTY)
         expect(card(page, 1).locator(".title")).to_have_text(NASTY)
         page.reload()
         page.click("#play")
@@ -156,11 +156,11 @@ def test_two_people_at_once(browser: Browser, plans_path):
     with served(plans_path) as address, opened(browser, address) as ada, opened(browser, address) as ben:
         ada.fill("#author", "Ada")
         ben.fill("#author", "Ben")
-        say_about(ada, 1, "note", "I like this one.")
-        say_about(ben, 1, "note", "I do not.")
+        write_about(ada, 1, "note", "I like this one.")
+        write_about(ben, 1, "note", "I do not.")
         for page in (ada, ben):
             expect(card(page, 1).locator(".notes .text")).to_have_text(["I like this one.", "I do not."])
-        # Ben is writing while Ada plans again: nothing of his is swept away, and he is told.
+        # Ben is writing while Ada plans again: his text stays, and the page shows him that there is a new set.
         card(ben, 2).locator("details").evaluate("(details) => { details.open = true; }")
         card(ben, 2).locator("textarea").fill("half a thou")
         ada.fill("[name=seed]", "7")
@@ -173,35 +173,35 @@ def test_two_people_at_once(browser: Browser, plans_path):
         expect(card(ben, 2).locator(".notes li")).to_have_count(1)
         ben.click("#refresh")
         expect(ben.locator(".card")).to_have_count(3)
-        # A note can be taken away again.
-        say_about(ben, 3, "note", "a mistake")
+        # A note can be removed.
+        write_about(ben, 3, "note", "a mistake")
         card(ben, 3).get_by_role("button", name="Remove this note").click()
         expect(card(ben, 3).locator(".notes li")).to_have_count(0)
 
 
-def test_what_is_being_written_is_never_swept_away(browser: Browser, plans_path):
+def test_text_that_is_being_written_is_never_lost(browser: Browser, plans_path):
     with served(plans_path) as address, opened(browser, address) as ada, opened(browser, address) as ben:
         card(ada, 1).locator("details").evaluate("(details) => { details.open = true; }")
         card(ada, 1).locator("[data-form=name] input").fill("half a na")
         card(ada, 1).locator("textarea").fill("half a thou")
-        say_about(ben, 2, "note", "Something happens meanwhile.")
+        write_about(ben, 2, "note", "Something happens meanwhile.")
         expect(card(ada, 2).locator(".notes li")).to_have_count(1)
         assert card(ada, 1).locator("[data-form=name] input").input_value() == "half a na"
-        # Not even by what one asked for oneself.
+        # Not even when the person who writes has planned again.
         ada.fill("[name=k]", "2")
         ada.click("#replan")
         expect(ada.locator("#news")).to_contain_text("not saved yet", timeout=60_000)
         assert card(ada, 1).locator("textarea").input_value() == "half a thou"
-        # Names that others give are seen at once, and focus stays on what one is about to press.
+        # Names that others give are shown at once, and the focus stays on the same button.
         ada.focus("#plan-2 .notes button")
-        say_about(ben, 2, "name", "By the sea")
+        write_about(ben, 2, "name", "By the sea")
         expect(card(ada, 2).locator(".title")).to_have_text("By the sea")
         assert ada.evaluate("document.activeElement.dataset.do") == "forget"
         ada.click("#refresh")
         expect(ada.locator(".card")).to_have_count(2)
 
 
-def test_a_long_plan_shows_progress_is_not_begun_twice_and_can_be_stopped(browser: Browser, plans_path):
+def test_a_long_plan_shows_progress_is_not_started_twice_and_can_be_stopped(browser: Browser, plans_path):
     with served(plans_path) as address, opened(browser, address) as ada:
         ada.fill("[name=k]", "50")
         ada.click("#replan")
@@ -215,14 +215,14 @@ def test_a_long_plan_shows_progress_is_not_begun_twice_and_can_be_stopped(browse
                 body: JSON.stringify({ k: 2, tradeoff: 1, seed: 0, keep: [], set: 1 }) }).then((answer) => answer.status)"""
             )
             assert refused == 409
-            ben.complaints.clear()  # the browser reports the refusal, as it should
+            ben.complaints.clear()  # the browser logs the refusal
         ada.click("#cancel")
         expect(ada.locator("#progress")).to_be_hidden()
         expect(ada.locator("#trouble")).to_have_text("Stopped: nothing was changed.")
         expect(ada.locator(".card")).to_have_count(4)
 
 
-def test_what_cannot_be_planned_is_said_on_the_page(browser: Browser, plans_path):
+def test_the_page_says_what_cannot_be_planned(browser: Browser, plans_path):
     with served(plans_path) as address, opened(browser, address) as page:
         for number in (1, 2, 3, 4):
             card(page, number).get_by_role("checkbox").check()
@@ -232,7 +232,7 @@ def test_what_cannot_be_planned_is_said_on_the_page(browser: Browser, plans_path
         page.complaints.clear()
 
 
-def test_the_server_that_went_away_is_said_to_be_away(browser: Browser, plans_path):
+def test_the_page_says_that_the_server_has_gone(browser: Browser, plans_path):
     with served(plans_path) as address:
         context = opened(browser, address)
         page = context.__enter__()
@@ -248,7 +248,7 @@ def test_everyone_can_use_it(browser: Browser, plans_path, scheme, width):
         served(plans_path) as address,
         opened(browser, address, color_scheme=scheme, viewport={"width": width, "height": 780}) as page,
     ):
-        say_about(page, 1, "note", "A word.")
+        write_about(page, 1, "note", "A word.")
         card(page, 2).get_by_role("button", name="Choose").click()
         page.locator("details").evaluate_all("(all) => all.forEach((one) => { one.open = true; })")
         expect(card(page, 1).locator(".notes li")).to_have_count(1)

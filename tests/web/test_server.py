@@ -103,8 +103,8 @@ def _load(client: Client, paths: list[str], keys: list[str], threads: int, each:
             path = paths[i % len(paths)]
             began = time.perf_counter()
             if i % 20 == 0:
-                said = {"plan": keys[0], "kind": "note", "author": "Ada", "value": f"{number}, {i}"}
-                answer = client.post("/mark", said, line=line)
+                mark = {"plan": keys[0], "kind": "note", "author": "Ada", "value": f"{number}, {i}"}
+                answer = client.post("/mark", mark, line=line)
             else:
                 answer = client.get(path, line=line)
                 if path in right and answer.body != right[path]:

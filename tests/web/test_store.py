@@ -131,7 +131,7 @@ def test_a_file_is_opened_again(choices):
     assert again.add_plan_file("model", b"first", ["a", "b"], "first") == 1
     assert again.state() == before
     assert again.state().marks["a"]["name"] == "left"  # it is in both sets
-    assert again.add_plan_file("model", b"by hand", ["d"], "by hand") == 3  # the file was written anew
+    assert again.add_plan_file("model", b"by hand", ["d"], "by hand") == 3  # the file was overwritten
     assert again.state().shown == store.StoredSet(3, "by hand", ("d",))
     assert again.add_plan_file("model", b"second", ["a", "c"], "second") == 2  # a downloaded set in its place
     assert again.state().shown.number == 2

@@ -124,7 +124,7 @@ def _always(plans: Plans, plan: int, choice: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Parting:
+class Difference:
     """Where a plan differs most from another one, and how.
 
     Attributes:
@@ -155,8 +155,8 @@ class Parting:
         return f"it takes {self.actions[0]} more often and {who} {self.actions[1]}"
 
 
-def parting(context: Context, plan: int, among: Sequence[int]) -> Parting | None:
-    """Where the plan differs from the plan among `among` that is most like it; None if that is nowhere in particular."""
+def difference(context: Context, plan: int, among: Sequence[int]) -> Difference | None:
+    """Where the plan differs from the plan among `among` that is most like it; None if no region stands out."""
     if not among:
         return None
     other = min(among, key=lambda other: context.plans.distances[plan, other])
@@ -165,7 +165,7 @@ def parting(context: Context, plan: int, among: Sequence[int]) -> Parting | None
         return None
     mask = context.regions[where]
     shift = _displacement(context, plan, other, where)
-    return Parting(
+    return Difference(
         other,
         where,
         None if shift is None else compass_direction(*shift),
@@ -175,7 +175,7 @@ def parting(context: Context, plan: int, among: Sequence[int]) -> Parting | None
 
 def nearest(context: Context, plan: int) -> Iterator[Remark]:
     """Where the plan differs from the plan that is most like it."""
-    found = parting(context, plan, [other for other in range(context.plans.k) if other != plan])
+    found = difference(context, plan, [other for other in range(context.plans.k) if other != plan])
     if found is None or context.twins[plan]:
         return
     how = f"it keeps further {found.side}" if found.side else found.acting(context.plans.k)
@@ -188,7 +188,8 @@ def nearest(context: Context, plan: int) -> Iterator[Remark]:
 
 def _region_of_difference(context: Context, plan: int, other: int) -> str | None:
     """The region whose share of the divergence of two plans exceeds its share of their time most."""
-    p, q = context.plans.occupancies[plan], context.plans.occupancies[other]
+    # Times too small for half of them to be a number would give an infinite divergence.
+    p, q = (np.where(x > 1e-300, x, 0.0) for x in context.plans.occupancies[[plan, other]])
     apart = np.add.reduceat(divergence_by_place(p, q), context.plans.mdp.first_choice[:-1])
     time = (context.survey.by_state[plan] + context.survey.by_state[other]) / 2
     if apart.sum() <= 0:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyways.describe.comparisons import SCALE, parting
+from manyways.describe.comparisons import SCALE, difference
 from manyways.describe.context import Context, Remark, context_of
 from manyways.describe.features import USUAL, Feature, state_features
 from manyways.describe.places import Route
@@ -149,7 +149,7 @@ def _qualifier(context: Context, group: list[int], plan: int) -> str | None:
         return of_set
     found = _extreme(context, plan, rest)
     if found is None:
-        place = parting(context, plan, same_doors(context, plan) or rest)
+        place = difference(context, plan, same_doors(context, plan) or rest)
         return None if place is None else place.how
     return COMPARED[found]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from manyways.describe.comparisons import decisions, nearest, parting, time_spent
+from manyways.describe.comparisons import decisions, difference, nearest, time_spent
 from manyways.describe.context import BELOW, PERFECT, Context, Remark
 from manyways.describe.features import USUAL, words_for
 from manyways.describe.places import Rooms, Route
@@ -195,7 +195,7 @@ def _own_door(context: Context, rooms: Rooms, plan: int, route: Route) -> Iterat
     """The doors that no other plan passes, or the plans that pass the same doors."""
     same = same_doors(context, plan)
     if same:
-        found, but = parting(context, plan, same), ""
+        found, but = difference(context, plan, same), ""
         if found is not None and found.side:
             than = "" if len(same) == 1 else f" than plan {found.other + 1}"
             but = f", but keeps further {found.side} {found.where}{than}"

@@ -1,7 +1,7 @@
 """The facts about a set of plans from which both measures and portraits are made.
 
 Some come from the occupancies, the others from the Markov chain of each plan by sparse direct solves. Both are exact.
-A survey is the slow part of describing plans, so whoever needs measures and portraits makes it once and passes it on.
+A survey is the slow part of describing plans: to get both measures and portraits, make it once and pass it to both.
 """
 
 from __future__ import annotations

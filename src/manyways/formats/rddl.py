@@ -74,7 +74,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 def read_domain(path: Path, instance: str | None = None, most_states: int = 100_000) -> MDP:
     """The MDP of a domain file; `instance` is the path of its instance, relative to the domain or the current folder."""
     if instance is None:
-        raise SourceError(f"{path} is a domain; name its instance, as in {path}?instance=instance.rddl")
+        read_text(path, LARGEST_TEXT, "expected RDDL")  # reports a file that cannot be read before the missing setting
+        raise SourceError(f"{path} is a domain; name its instance, as in {path.name}?instance=instance.rddl")
     beside = path.parent / instance
     return read_rddl(path, beside if beside.exists() else Path(instance), most_states)
 

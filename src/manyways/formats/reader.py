@@ -28,8 +28,8 @@ def read(source: Any, *, absorbing: bool = False) -> MDP:
 
     Args:
         source: see the head of this module.
-        absorbing: whether the end of an episode is final, as suits a discounted reward. By default the end of an
-            episode is the beginning of the next. Only for sources with episodes that do not say so themselves.
+        absorbing: whether the end of an episode is final, as for a discounted reward, instead of the beginning of the
+            next episode. Only for sources with episodes whose settings do not determine it.
 
     Example:
         >>> read("nine-rooms:7")
@@ -49,7 +49,7 @@ def read(source: Any, *, absorbing: bool = False) -> MDP:
 
 
 def resolve(source: str) -> tuple[Format, str | Path, dict[str, Any]]:
-    """The format of a source given as text, its place, and its settings."""
+    """The format, the place and the parsed settings of a source given as text."""
     place, _, query = (source, "", "") if _exists(source) else source.partition("?")
     kind = _format_of(place)
     is_file = kind.names is None
@@ -80,13 +80,15 @@ def _format_of(place: str) -> Format:
     for kind in FORMATS:
         if kind.names is not None and re.fullmatch(kind.names, place, re.DOTALL):
             return kind
-    examples = [kind.example for kind in FORMATS if kind.names is not None]
-    hint = get_close_matches(place, examples, n=1) or get_close_matches(
-        place.partition(":")[0], [example.partition(":")[0] for example in examples], n=1
-    )
+    examples = {kind.example.partition(":")[0]: kind.example for kind in FORMATS if kind.names is not None}
+    similar = get_close_matches(place.partition(":")[0].lower(), examples, n=1)
     shown = place if len(place) <= 100 else place[:97] + "..."
-    guess = f"; did you mean something like '{hint[0]}'?" if hint else f"; names are {', '.join(examples)}"
-    raise SourceError(f"there is no file {shown!r} and no world of that name{guess}")
+    hint = (
+        f"did you mean something like {examples[similar[0]]!r}?"
+        if similar
+        else f"names are {', '.join(examples.values())}"
+    )
+    raise SourceError(f"there is no file {shown!r} and no world of that name; {hint}")
 
 
 def _exists(path: str) -> bool:

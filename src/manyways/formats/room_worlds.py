@@ -18,7 +18,7 @@ def read_rooms(place: str, **settings: Any) -> MDP:
     """The world of a name such as `nine-rooms:7`; without a seed after the colon, the seed is 0."""
     name, _, given = place.partition(":")
     if not re.fullmatch("[0-9]{0,18}", given):
-        raise SourceError(f"{place}: the seed after the colon must be an integer of at least 0, found {given[:60]!r}")
+        raise SourceError(f"{name}: the seed after the colon must be an integer of at least 0, found {given[:60]!r}")
     seed = int(given or 0)
     if name in WORLDS:
         return WORLDS[name](seed, **settings)

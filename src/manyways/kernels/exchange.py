@@ -18,21 +18,27 @@ def exchange_pass(
     candidate, column, worth, taken, indptr, indices, data, discount, row_of, from_row, total,
     reward, group, occupied, occupied_log, per_reward, per_divergence, value, rise, order, mass, moved, image,
 ):  # fmt: skip
-    """Exchange actions of one plan: try every `candidate`, a choice, in place of the one taken in its `column`, and
-    keep what raises the plan's contribution from `value` by more than `rise`.
+    """Exchange actions of one plan: try each `candidate`, a choice, in place of the one taken in its `column`, and keep
+    every exchange that raises the plan's contribution from `value` by more than `rise`.
 
-    Columns are the L states that matter to the plan. Works in place on `taken` (L,), their choices, and on `from_row`
-    (1 + R, L), expected visits to each column: first from where the plan begins, `total` in all, then from each of
-    the R states that a candidate can lead to, found by `row_of` (S,; -1: the chain is cut there). `mass` and `moved`
-    (L,) are work space, and so is `image` (B,), which is zero before and after. Returns the number of exchanges kept
-    and the contribution. `worth` gets the contribution with each candidate that was tried, and NaN where one would
-    never come back to the cut; where that is not enough to be kept, unless `rise` is infinite, only a bound on it:
-    overlap with other plans, summed in the `order` (L,) of the columns, is given up once there is too much of it.
+    The L columns are the states that matter to the plan. Works in place on
 
-    The contribution of a plan p is per_reward <r, p> + per_divergence sum_j JSD(p || q_j), time being compared by
-    `group` (N,), the one of B groups that each choice belongs to, with `occupied` (k - 1, B) the other plans' time
-    and `occupied_log` q ln q. Where only one has time, JSD is 1/2 ln 2 per unit; what is computed is the overlap's
-    difference from that.
+        taken (L,): the choice taken in each column;
+        from_row (1 + R, L): expected visits to each column; row 0 from where the plan begins, with the sum `total`, the
+            others from the R states that a candidate can lead to. `row_of` (S,) gives the row of a state, -1 where the
+            chain is cut.
+
+    `mass`, `moved` (L,) and `image` (B,) are work space; `image` is zero before and after.
+
+    Returns the number of exchanges kept and the contribution. `worth` receives the contribution with each candidate
+    that was tried, and NaN for candidates after which the chain never returns to the cut. For candidates that are not
+    good enough it receives only an upper bound, unless `rise` is infinite: the overlap with other plans is summed in the
+    `order` (L,) of the columns, and the sum stops as soon as the candidate cannot be good enough any more.
+
+    The contribution of a plan p is per_reward <r, p> + per_divergence sum_j JSD(p || q_j). Plans are compared by `group`
+    (N,), the one of B groups that each choice belongs to. `occupied` (k - 1, B) is the time q of the other plans and
+    `occupied_log` is q ln q. Where only one plan has time, JSD is 1/2 ln 2 per unit; what is computed is how much the
+    overlap reduces that (see `objectives.divergence`).
     """
     columns = len(taken)
     others = len(occupied)
@@ -78,7 +84,7 @@ def exchange_pass(
         for m in range(columns):
             y = group[taken[order[m]]]
             p = image[y]
-            image[y] = 0.0  # a group of several columns counts at the first of them
+            image[y] = 0.0  # a group with several columns counts at the first of them
             if p > 0.0 and now > enough:
                 overlap = 0.0
                 p_log_p = p * np.log(p)

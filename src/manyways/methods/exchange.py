@@ -6,10 +6,10 @@ state, which is the occupancy but for scale. If the row of state s changes by d,
 
     m' = m + m(s) / (1 - d M e_s) * d M,    M' = M + M e_s (d M) / (1 - d M e_s)
 
-so, with the rows of M at hand for all states that an action of a visited state can lead to, an exchange
-costs a few vector operations to evaluate and one rank-one update to make. Those rows are dense, hence the
-limit on the number of states. Exchanges after which one never returns, such as for a pure self-loop, are
-evaluated on their own when no others help any more. A discounted chain needs no cut, and is otherwise the same.
+so, given the rows of M for all states that an action of a visited state can lead to, an exchange costs a few vector
+operations to evaluate and one rank-one update to make. Those rows are dense, hence the limit on the number of states.
+Exchanges after which the chain never returns, such as for a pure self-loop, are evaluated separately when no others help
+any more. A discounted chain needs no cut; the rest is the same.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from manyways.polytope import Polytope, Vertex
 from manyways.types import Floats, Ints
 
 STATES_UP_TO = 2500
-"""Beyond, the rows of M would take too much memory, and trying every exchange too long."""
+"""In larger models the rows of M would take too much memory, and trying every exchange too much time."""
 RISE = 1e-6
-"""What counts as better, relative to the objective's scale."""
+"""The least rise that counts, relative to the scale of the objective."""
 MATTERS = 1e-6
 """States that no exchange would visit more often than this, per round trip, are left out of the evaluation."""
 MOST_PASSES, MOST_AWAY = 50, 64
@@ -47,7 +47,7 @@ def exchangeable(polytope: Polytope, objective: SetObjective, k: int, plans: Seq
 def exchange_actions(
     polytope: Polytope, objective: SetObjective, plans: list[Vertex], fixed: int = 0
 ) -> Iterator[list[Vertex]]:
-    """Yield better and better plans, until no exchange of one action in one plan raises the objective.
+    """Yield better and better sets of plans, until no exchange of one action in one plan raises the objective.
 
     The first `fixed` of them stay as they are.
     """
@@ -74,7 +74,7 @@ def exchange_actions(
 def neighbours(
     polytope: Polytope, objective: SetObjective, rows: list[Floats], plan: Vertex, i: int
 ) -> Iterator[Vertex]:
-    """The vertices one exchange away from plan i, those of the highest objective first."""
+    """The vertices that differ from plan i by one exchange, in order of falling objective."""
     search = _Search(polytope, objective, plan, len(rows))
     for choice in search.neighbours(rows, i):
         attempt = search.choice.copy()
@@ -83,7 +83,7 @@ def neighbours(
 
 
 class _Search:
-    """One plan, its chain prepared for exchanges; kept up to date as they are made."""
+    """One plan with its chain prepared for exchanges, updated as they are made."""
 
     def __init__(self, polytope: Polytope, objective: SetObjective, plan: Vertex, k: int) -> None:
         form = objective.exchange_form(k)
@@ -127,14 +127,14 @@ class _Search:
         return occupancy
 
     def neighbours(self, rows: list[Floats], i: int) -> Ints:
-        """The choices that, each exchanged alone, leave the plan the most, best first."""
+        """The choices in order of the contribution that the plan has after exchanging each alone, best first."""
         others = [self.objective.compared.forward(row) for j, row in enumerate(rows) if j != i]
         *_, worth = self._try_all(others, 0.0, np.inf)
         tried = np.flatnonzero(np.isfinite(worth))
         return self._candidate[tried[np.argsort(-worth[tried], kind="stable")]]
 
     def _try_all(self, others: list[Floats], value: float, rise: float) -> tuple[int, float, Floats]:
-        """One pass over all exchanges: how many were kept, the plan's contribution, and that with each candidate."""
+        """One pass over all exchanges: how many were kept, the plan's contribution, and the one with each candidate."""
         compared = np.stack(others)
         taken, worth = self.choice[self._state], np.full(len(self._candidate), -np.inf)
         kept, value = kernels.exchange_pass(
@@ -147,8 +147,8 @@ class _Search:
         return kept, value, worth
 
     def _elsewhere(self, rows: list[Floats], i: int, away: Ints, value: float) -> tuple[Ints, float] | None:
-        """An exchange worth more than `value` after which the reference is never met again, if there is one: the
-        best place to stand still, or one of those that close a loop elsewhere. Each is evaluated on its own."""
+        """An exchange worth more than `value` after which the chain never returns to the reference, if there is one: the
+        best state to stay in, or an exchange that closes a loop elsewhere. Each is evaluated separately."""
         for choice in [*self._best_stand(rows, i, value), *away[:MOST_AWAY]]:
             attempt = self.choice.copy()
             attempt[self.polytope.mdp.choice_state[choice]] = choice
@@ -158,8 +158,8 @@ class _Search:
         return None
 
     def _best_stand(self, rows: list[Floats], i: int, value: float) -> Ints:
-        """The pure self-loop in a visited state that contributes most, if more than `value`: all time is spent there,
-        so that its divergence from each other plan has a closed form."""
+        """The pure self-loop in a visited state that contributes most, if more than `value`. All time is spent there, so
+        its divergence from each other plan has a closed form."""
         mdp = self.polytope.mdp
         visited = np.zeros(mdp.n_states, bool)
         visits = self._from_row[0]
@@ -173,7 +173,7 @@ class _Search:
         return loops[best[worth[best] > value]]
 
     def _prepare(self, occupancy: Floats) -> None:
-        """Where to cut, which states matter, expected visits, and the rows of M that the exchanges need."""
+        """Choose the cut and the states that matter; compute expected visits and the rows of M that exchanges need."""
         mdp, discount = self.polytope.mdp, self.polytope.criterion.discount
         n = mdp.n_states
         matrix = mdp.transitions
@@ -208,7 +208,7 @@ class _Search:
         return splu((sparse.eye_array(p.shape[0], format="csr") - cut).T.tocsc())
 
     def _occupancy(self) -> Floats:
-        """(N,) of the plan as it is; exchanges that were kept still lead back to the reference."""
+        """(N,) the occupancy of the current plan; with the exchanges that were kept it still returns to the reference."""
         mdp = self.polytope.mdp
         entered = mdp.start if self._reference < 0 else (np.arange(mdp.n_states) == self._reference).astype(float)
         visits = np.maximum(self._factors().solve(entered), 0.0)

@@ -22,9 +22,9 @@ SMALLEST_STEP = 1e-9
 class FrankWolfe(Method):
     """Algorithm 2, with the settings of the paper's experiments as defaults.
 
-    The objective is convex, so the full step is always the best one and the line search ends at its
-    first trial, unless the gradient, which is infinite where a plan never goes and another does, is
-    smoothed so much (see `manyways.objectives.divergence`) that it no longer tells the truth.
+    The objective is convex, so the full step is always the best one and the line search ends at its first trial. The
+    exception is a gradient that is smoothed too much: it is infinite where one plan never goes and another does (see
+    `manyways.objectives.divergence`).
 
     Attributes:
         iterations: T, the last iteration's number.

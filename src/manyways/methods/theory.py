@@ -1,6 +1,6 @@
 """The paper's theory section as functions: the lemma's constant and both theorems' bounds.
 
-All of it holds on the restricted domain in which every occupancy is at least delta > 0:
+All of them hold on the restricted domain in which every occupancy is at least delta > 0:
 `Polytope(mdp, at_least=delta)`.
 """
 

@@ -1,14 +1,13 @@
-"""The graph of a model: what can be reached, where one can stay, whether one average serves all.
+"""The graph of a model: reachability, end components, weak accessibility.
 
-**Weak accessibility** (Bertsekas, vol. II, section 4.2; the paper assumes it): the states split into
-some that are transient under every policy and one set in which any state can be reached from any
-other. An *end component* is a set of states with some of their choices that never leaves the set and
-connects all of it; a state is transient under every policy exactly if it lies in no end component.
-So a model is weakly accessible exactly if it has one maximal end component.
+**Weak accessibility** (Bertsekas, vol. II, section 4.2; the paper assumes it): the states split into those that are
+transient under every policy and one set in which any state can be reached from any other. An *end component* is a set
+of states with some of their choices that never leaves the set and connects all of it; a state is transient under every
+policy exactly if it lies in no end component. So a model is weakly accessible exactly if it has one maximal end
+component.
 
-That is decided in time linear in the number of transitions: a closed strong component of the whole
-graph is a maximal end component with all its choices, so there must be just one of these, and no
-policy may be able to stay away from it for ever.
+This is decided in time linear in the number of transitions. A closed strong component of the whole graph is a maximal
+end component with all its choices, so there must be exactly one of these, and no policy may avoid it forever.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ NAMED_AT_MOST = 4
 
 
 def levels_towards(mdp: MDP, targets: Bools) -> Ints:
-    """(S,) fewest choices that can lead from each state into `targets` (S,); -1 where none can."""
+    """(S,) the smallest number of choices that can lead from each state into `targets` (S,); -1 if none can."""
     level = np.full(mdp.n_states, -1, dtype=np.int64)
     level[targets] = 0
     frontier = np.flatnonzero(targets)
@@ -86,8 +85,8 @@ def closed_components(graph: Sparse) -> tuple[Ints, Bools]:
 def end_components(mdp: MDP) -> list[Ints]:
     """All maximal end components, as arrays of states.
 
-    Strong components, then drop what leaves them, until nothing changes. Each round is linear; this
-    serves the explanation of a refusal, where `recurrent_core` has already decided.
+    Finds strong components and drops the choices that leave them, until nothing changes. Each round is linear. It is
+    used to explain a refusal, after `recurrent_core` has decided.
     """
     alive = np.ones(mdp.n_choices, bool)
     while True:
@@ -126,7 +125,7 @@ def _collapse(mdp: MDP, alive: Bools) -> Sparse:
 
 
 def _can_stay_out_of(mdp: MDP, core: Bools) -> Bools:
-    """(S,) the states from which some policy avoids `core` for ever: the largest set outside it in
+    """(S,) the states from which some policy avoids `core` forever: the largest set outside it in
     which every state has a choice that stays in the set. Peeled from the core outwards, linear."""
     arrivals = predecessors(mdp)
     safe_choices = np.diff(mdp.first_choice).copy()
@@ -161,14 +160,16 @@ def _refuse(mdp: MDP) -> NoReturn:
         named.append(f"{{{names}{f', ... {states.size} states' if states.size > 3 else ''}}}")
     more = len(components) - len(named)
     listing = ", ".join(named) + (f" and {more} more" if more > 0 else "")
-    advice = "use Discounted(0.99), or let the ends lead back to the start with mdp.restarting_at(states)"
-    reached = reachable_from_start(mdp)
+    reached, restrict = reachable_from_start(mdp), ""
     if not reached.all():
-        advice = (
-            f"keep only what the start can reach with mdp.restricted_to(manyways.reachable_from_start(mdp)) "
-            f"({np.count_nonzero(reached)} of {mdp.n_states} states), " + advice
+        restrict = (
+            "keep only what the start can reach with mdp.restricted_to(manyways.reachable_from_start(mdp)) "
+            f"({np.count_nonzero(reached)} of {mdp.n_states} states), "
         )
     raise NotWeaklyAccessible(
-        f"{mdp.name} is not weakly accessible: one can stay for ever in each of {len(components)} separate "
-        f"sets of states, {listing}, so the long-run average depends on where one starts; {advice}"
+        f"{mdp.name} is not weakly accessible: a policy can stay forever in each of {len(components)} separate sets of "
+        f"states, {listing}, so the long-run average depends on the start; ",
+        in_python=f"{restrict}use Discounted(0.99), or make the final states lead back to the start with "
+        "mdp.restarting_at(states)",
+        on_command_line="use --discount 0.99, or restart episodes at the states of a label with --restart LABEL",
     )

@@ -20,7 +20,7 @@ class Grid:
     Attributes:
         cells: (S,) index `row * columns + column` of each state's cell.
         blocked: (rows, columns) cells drawn as walls or obstacles, whether or not they are states.
-        goals: cells drawn as goals though no state lies there: an episode ends on the way into them.
+        goals: cells drawn as goals although no state lies there, because entering them ends the episode.
         blocked_means: what the blocked cells are, if not walls: "hole", "cliff".
     """
 
@@ -38,7 +38,7 @@ class Grid:
         object.__setattr__(self, "blocked_means", str(self.blocked_means))
         check_text(cell=[self.blocked_means])
         if len(self.blocked_means) > LONGEST:
-            raise ModelError(f"what blocked cells are is told in at most {LONGEST} characters")
+            raise ModelError(f"`blocked_means` may have at most {LONGEST} characters")
         if self.blocked.ndim != 2:
             raise ModelError(f"a grid's blocked cells form a (rows, columns) array, not {self.blocked.shape}")
         named = np.concatenate([self.cells.ravel(), self.goals.ravel()])

@@ -1,4 +1,4 @@
-"""Policies and their occupancies, either way.
+"""From policies to their occupancies, and back.
 
 A policy is an (N,) array: the probability of each choice within its state. Its occupancy is the
 (N,) share of time spent on each choice,
@@ -6,9 +6,9 @@ A policy is an (N,) array: the probability of each choice within its state. Its 
     long run:    rho(s, a) = lim 1/T sum_{t=1..T} Pr(s_t = s, a_t = a)          (paper, section 2)
     discounted:  rho(s, a) = (1 - discount) sum_{t>=0} discount^t Pr(s_t = s, a_t = a)
 
-both from the model's start distribution. The long-run limit is taken in the mean, so periodic
-chains are no special case; a multichain policy mixes its recurrent classes by the chance of ending
-in each. Everything is solved sparse and direct.
+both from the model's start distribution. The long-run limit is taken in the mean, so periodic chains need no special
+care; a multichain policy mixes its recurrent classes by the probability of ending in each. All linear systems are solved
+by sparse direct factorisation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from manyways.model.mdp import MDP
 from manyways.types import Bools, Floats, Ints, Sparse
 
 VISITED = 1e-12
-"""A state with less occupancy counts as never visited: its shares would be rounding noise."""
+"""A state with less occupancy counts as never visited, because its shares would be rounding errors."""
 
 WELL_CHOSEN = 1e-4
 """A reference state visited less than this times the busiest one makes the solve ill-conditioned."""
@@ -32,11 +32,6 @@ WELL_CHOSEN = 1e-4
 def state_occupancy(mdp: MDP, occupancy: Floats) -> Floats:
     """(..., N) -> (..., S): time spent in each state."""
     return np.add.reduceat(occupancy, mdp.first_choice[:-1], axis=-1)
-
-
-def long_run_reward(mdp: MDP, occupancy: Floats) -> float:
-    """The average reward per step: <rho, r>."""
-    return float(occupancy @ mdp.reward)
 
 
 def flow_residual(mdp: MDP, occupancy: Floats, discount: float = 1.0) -> float:
@@ -60,7 +55,7 @@ def chain(mdp: MDP, policy: Floats) -> Sparse:
 
 
 def check_policy(mdp: MDP, policy: Floats) -> Floats:
-    """The (N,) policy as floats, or an error that names the state where it is none."""
+    """The (N,) policy as floats; raises a `SettingError` that names the first state where it is not a distribution."""
     policy = np.asarray(policy, dtype=np.float64)
     if policy.shape != (mdp.n_choices,):
         raise SettingError(
@@ -78,7 +73,7 @@ def check_policy(mdp: MDP, policy: Floats) -> Floats:
 
 
 def long_run_occupancy(mdp: MDP, policy: Floats) -> Floats:
-    """(N,) the long-run occupancy of an (N,) policy, for any chain: multichain, periodic, absorbing."""
+    """(N,) the long-run occupancy of an (N,) policy; the chain may be multichain, periodic or absorbing."""
     policy = check_policy(mdp, policy)
     p = chain(mdp, policy)
     component, closed = closed_components(p)
@@ -123,7 +118,7 @@ def dominance(p: Sparse) -> Floats:
     """(S,) how many states end up on each one by following most likely successors.
 
     A state with a high count lies on a loop that the chain keeps running round, so it is a good
-    place to cut the chain; a state picked blindly may be visited once in 10^30 steps.
+    place to cut the chain; a state picked at random may be visited once in 10^30 steps.
     """
     likely = _argmax_by_group(p.data, np.repeat(np.arange(p.shape[0]), np.diff(p.indptr)), p.shape[0])
     ahead = p.indices[likely]
@@ -135,10 +130,9 @@ def dominance(p: Sparse) -> Floats:
 def policy_of(mdp: MDP, occupancy: Floats) -> Floats:
     """(N,) the stationary policy that realises an (N,) occupancy.
 
-    In visited states, pi(s, a) = rho(s, a) / rho(s). In states that are never visited the occupancy
-    says nothing; there the policy heads for the visited ones: among all choices, the one most likely
-    to get a step nearer (by the fewest choices needed), so that it is never stuck. A state that
-    cannot get there (which only a discounted model has) takes its first choice.
+    In visited states, pi(s, a) = rho(s, a) / rho(s). In states that are never visited the occupancy does not determine
+    the policy; there it takes the choice most likely to get a step nearer to the visited states, so that it is never
+    stuck. A state that cannot get there (only discounted models have such states) takes its first choice.
     """
     by_state = state_occupancy(mdp, occupancy)
     visited = by_state > VISITED

@@ -1,4 +1,4 @@
-"""Runs of a plan, in the model and in the environment that it came from, beside what was computed for it."""
+"""Runs of a plan, in the model and in the environment that it was read from, compared with the computed reward."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEGLIGIBLE = 1e-4
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean reward per step, with its standard error, and how much of it the runs' ends may have cut off."""
+    """A mean reward per step, its standard error, and how much the finite length of the runs may have cut off."""
 
     mean: float
     standard_error: float
@@ -31,14 +31,14 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """In which the true mean lies with a chance of 95 %."""
+        """The 95 % confidence interval of the true mean."""
         half = 1.96 * self.standard_error + self.cut_off
         return self.mean - half, self.mean + half
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """What was computed for a plan, and what runs of it earned; `environment` only where it came from Gymnasium."""
+    """The computed reward of a plan, and what runs of it earned; `environment` only for models from Gymnasium."""
 
     computed: float
     model: Estimate
@@ -107,7 +107,7 @@ def _in_environment(
 
 
 def _by_batches(rewards: Floats) -> Estimate:
-    """The mean of one long run; its error from the means of stretches long enough to be nearly independent."""
+    """The mean of one long run; its error from the means of batches long enough to be nearly independent."""
     count = max(10, int(math.sqrt(len(rewards)) / 2))
     means = np.array([part.mean() for part in np.array_split(rewards, count)])
     return Estimate(float(rewards.mean()), float(means.std(ddof=1) / math.sqrt(count)), len(rewards))
@@ -116,8 +116,8 @@ def _by_batches(rewards: Floats) -> Estimate:
 def _discounted(runs: list[Floats], discount: float, largest: float) -> Estimate:
     """Discounted reward, times 1 - discount as everywhere here, over independent runs.
 
-    What follows a run's end counts `discount ** steps`, and is at most the `largest` expected reward of any choice;
-    a little is added for rounding.
+    Steps after the end of a run have a total weight of `discount ** steps` and earn at most the `largest` expected
+    reward of any choice; a small amount is added for rounding.
     """
     earned = np.array([(1 - discount) * (run @ discount ** np.arange(len(run))) for run in runs])
     steps = sum(map(len, runs))

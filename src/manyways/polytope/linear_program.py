@@ -1,7 +1,7 @@
 """The linear oracle by the simplex method: for domains that are more than an MDP.
 
 Where every occupancy must be at least some delta > 0 (the restricted domain of the paper's theory
-section), the maximiser is no longer a policy's occupancy alone and policy iteration does not apply.
+section), the maximiser need not be the occupancy of a deterministic policy, and policy iteration does not apply.
 HiGHS keeps its basis between calls, so only the first call of a polytope is cold.
 """
 
@@ -15,7 +15,7 @@ from manyways.polytope.vertex import Answer, Vertex
 from manyways.types import Floats, Sparse
 
 FEASIBILITY = 1e-10
-"""The tightest that HiGHS takes."""
+"""The smallest tolerance that HiGHS accepts."""
 
 
 class LinearProgram:
@@ -58,7 +58,7 @@ class LinearProgram:
         return Answer(x, value=value, bound=max(self._bound(c, np.array(solution.row_dual)), value))
 
     def _bound(self, c: Floats, prices: Floats) -> float:
-        """Weak duality with the solver's prices, which need not be right for the bound to be."""
+        """Weak duality with the solver's prices; the bound holds even if the prices are wrong."""
         # All x sum to one. Each x takes `at_least` everywhere and distributes the remaining mass, which can earn at
         # most the largest of the reduced costs.
         unpaid = c - self._equalities.T @ prices

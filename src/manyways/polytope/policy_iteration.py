@@ -3,13 +3,12 @@
 Maximising a linear function over the occupancies is an MDP with reward c. One policy is evaluated by
 one sparse LU, which serves the occupancy (transposed) and the values.
 
-*Average, many recurrent classes.* Where actions such as 'stop' make single states absorbing, most
-policies are multichain and the textbook's unichain equations are singular. Weak accessibility offers
-a simple cure: of a multichain policy, keep the recurrent class of highest gain and send every other
-state there. Policy iteration still rises and ends, because a recurrent class that an improvement
-step newly creates has a strictly higher gain than the policy it came from: its gain is the old one
-plus its own mean advantage, and a class without any improved state existed before. So a repair
-always comes with a strict gain, and between repairs the textbook's argument holds.
+*Average, many recurrent classes.* Where actions such as 'stop' make single states absorbing, most policies are multichain
+and the textbook's unichain equations are singular. Weak accessibility allows a simple repair: of a multichain policy,
+keep the recurrent class of highest gain and send every other state there. Policy iteration still rises and ends,
+because a recurrent class that an improvement step creates has a strictly higher gain than the policy before: its gain is
+the old one plus its own mean advantage, and a class without any improved state existed before. So every repair comes
+with a strict gain, and between repairs the textbook's argument holds.
 
 *Proof of optimality.* For any function h of the states and any occupancy rho, flow conservation gives
 <c, rho> <= max(c + discount P h - h) + (1 - discount) <start, h>. Every answer carries that bound for
@@ -67,11 +66,11 @@ class PolicyIteration:
             self._pause()
             now = self._evaluate(choices, c)
             future = c + self.discount * (mdp.transitions @ now.values)
-            # What the policy's own equations miss by is what an advantage must exceed to be real.
+            # An advantage is real only if it exceeds the residual of the policy's own equations.
             own = future[now.choices] - now.values - (now.gain if self.discount == 1 else 0.0)
             tolerance = RELATIVE_TOLERANCE * np.abs(c).max() + 4 * np.abs(own).max()
             if best is not None and now.gain < best.gain - tolerance:
-                break  # only rounding can lower the gain: these policies are as good as equal
+                break  # only rounding can lower the gain, so these policies are equally good
             best = now
             bound = min(bound, self._bound(future, now.values))
             top = np.maximum.reduceat(future, mdp.first_choice[:-1])
@@ -79,7 +78,7 @@ class PolicyIteration:
             if not better.any():
                 break
             if now.choices.tobytes() in seen:
-                break  # policies that tie to the last digit can go round in circles
+                break  # policies that tie to the last digit can repeat in a cycle
             seen.add(now.choices.tobytes())
             choices = np.where(better, first_best(mdp, future), now.choices)
         assert best is not None  # the loop runs at least once
@@ -93,11 +92,11 @@ class PolicyIteration:
         return float(advantage + (1 - self.discount) * (self.mdp.start @ values))
 
     def most_paying(self, c: Floats) -> int:
-        """The choice of highest c among those that can be taken again and again."""
+        """The choice of highest c among those that can be taken infinitely often."""
         return int(np.argmax(c if self._core is None else np.where(self._core[self.mdp.choice_state], c, -np.inf)))
 
     def _first_choices(self, c: Floats) -> Ints:
-        """Head for the choice that pays best, and take it there."""
+        """A policy that goes to the choice of highest c and takes it there."""
         if self._core is None:
             return first_best(self.mdp, c)
         target = self.most_paying(c)
@@ -135,13 +134,13 @@ class PolicyIteration:
         visits /= visits.sum()
         gain = float(visits @ c[choices])
         values = lu.solve(c[choices] - gain)
-        for _ in range(2):  # iterative refinement: a step or two take the residual to the last digits
+        for _ in range(2):  # iterative refinement reduces the residual to the last digits
             values += lu.solve(c[choices] - gain - values + cut @ values)
         values[reference] = 0.0
         return _Evaluation(choices, visits, values, gain)
 
     def _unichain(self, choices: Ints, p: Sparse, c: Floats) -> tuple[Ints, sparse.csr_array, int]:
-        """Keep the recurrent class of highest gain, send everyone else there; name a state in it."""
+        """Keep the recurrent class of highest gain and send all other states there; also returns a state in it."""
         component, closed = closed_components(p)
         classes = np.flatnonzero(closed)
         if classes.size == 1:

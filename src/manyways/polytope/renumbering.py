@@ -1,9 +1,9 @@
 """Sweeps on a copy of the model whose states are numbered in the order in which they are met.
 
-Sweeps visit the states outwards from the reference. In a large model numbered otherwise, every step of that is
-somewhere else in memory, and most of the time is spent waiting for it. Numbered by their distance from the choice
-that pays best, which is near enough to any order that the sweeps take later, greedy passes run about three times
-as fast. The copy costs the memory of the model once more.
+Sweeps visit the states outwards from the reference. In a large model that is numbered otherwise, every step is a cache
+miss, and most of the time is spent waiting for memory. With states numbered by their distance from the choice of highest
+reward, which is close to any order that the sweeps take later, greedy passes run about three times as fast. The copy
+needs the memory of the model once more.
 """
 
 from __future__ import annotations

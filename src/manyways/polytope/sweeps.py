@@ -1,27 +1,26 @@
 """The linear oracle at scale: modified policy iteration with ordered Gauss-Seidel sweeps.
 
 *Average.* Cut the chain at a reference state that the policy keeps coming back to. What is left is a
-shortest-path-like problem with relative values h (zero at the reference) for a guess g of the gain;
-a round trip from the reference then earns h' - 0 too much or too little, and Newton's step on g is
-that surplus divided by the length of the round trip. In between, greedy passes improve the policy.
-Nothing is solved to the end before the next improvement.
+shortest-path-like problem with relative values h (zero at the reference) for an estimate g of the gain. A round trip
+from the reference then earns a surplus, positive or negative, and Newton's step on g is that surplus divided by the
+length of the round trip. In between, greedy passes improve the policy. Nothing is solved completely before the next
+improvement.
 
 *Order.* Greedy passes and sweeps visit the states from the reference outwards along the policy's likely
 successors, so values and improvements travel whole paths at once; the occupancy is pushed back along the
 same order. Self-loops are eliminated algebraically. The cost of a sweep is linear in the number of
-transitions. What is left to iterate on are the moves against the order, and their number grows with the
-length of the paths: on an n x n grid like n, so the whole like the number of choices to the power 1.5 at worst.
+transitions. Only moves against the order need further iterations, and their number grows with the length of the paths:
+on an n x n grid like n, so the total work grows at most like the number of choices to the power 1.5.
 
-*Where it would go wrong.* (1) A policy may leave the reference aside: then the cut moves to the loop
-that its likely successors run into. (2) Standing still can be the best there is: g never falls below
-the best self-loop, and if round trips still lose at that g, the self-loop is the answer. (3) A policy
-may fall apart into several recurrent classes, or mix too slowly for sweeps: then exact policy
-iteration (`policy_iteration`) takes over from where the sweeps stand.
+*Special cases.* (1) A policy may no longer visit the reference: then the cut moves to the loop in which its likely
+successors end. (2) Staying in one state can be optimal: g never falls below the best self-loop, and if round trips
+still lose at that g, the self-loop is the answer. (3) A policy may have several recurrent classes, or mix too slowly
+for sweeps: then exact policy iteration (`policy_iteration`) takes over from the current policy.
 
 *Proof.* For any h the gain of every policy is at most max(c + P h - h), and the policy's own at
 least the smallest of its own surpluses. The loop ends when these two meet within `TOLERANCE`, not
 when something stops changing. Discounted models have the same bounds, shifted by (1 - discount)
-<start, h>, need no cut, and are otherwise the same.
+<start, h>, and need no cut.
 """
 
 from __future__ import annotations
@@ -44,17 +43,17 @@ MASS_LEFT = 1e-12
 MAX_ITERATIONS = 400
 GREEDY_PASSES = 3
 MAX_SWEEPS, SETTLED, EVALUATED = 200, 0.01, 0.01
-"""Between improvements a policy's values are swept until they move less than `SETTLED` times what the last greedy
-pass moved them: less, and the next improvement would be misled; more would be wasted on a policy on its way."""
+"""Between improvements a policy's values are swept until they change by less than `SETTLED` times the change of the last
+greedy pass. Fewer sweeps would mislead the next improvement; more would be wasted on a policy that is about to change."""
 MAX_PUSHES = 2000
 MAX_CUTS = 40
 THOROUGH_EVERY, THOROUGH_SWEEPS = 40, 2000
-"""Now and then a policy is evaluated to the end: a step that cannot but rise, should the quick ones go round."""
+"""Now and then a policy is evaluated completely: such a step always rises, even if the quick ones cycle."""
 
 
 @dataclass(eq=False)
 class _State:
-    """Where a solve stands; a copy of it is the next one's warm start."""
+    """The state of a solve; a copy of it is the warm start of the next one."""
 
     choice: np.ndarray
     h: Floats
@@ -62,14 +61,14 @@ class _State:
     reference: int
     g: float
     fresh: bool = False
-    """A good policy whose values are not known yet."""
+    """Whether this is a good policy whose values are not known yet."""
 
     def copy(self) -> _State:
         return _State(self.choice.copy(), self.h.copy(), self.y.copy(), self.reference, self.g)
 
 
 class _GaveUp(Exception):
-    """The sweeps cannot finish; the exact method should."""
+    """The sweeps cannot finish; exact policy iteration takes over."""
 
 
 class Sweeps:
@@ -119,8 +118,8 @@ class Sweeps:
             self._pause()
             span = scale + float(np.abs(at.h).max())
             changes, moved, top = 0, EVALUATED * span, np.inf
-            # The policy in hand is evaluated before it is improved. Its gain is one that can be had; greedy steps
-            # at a g that cannot be had favour whatever ends the round trip soon, and would tear it apart.
+            # The current policy is evaluated before it is improved. Its gain is attainable; greedy steps at a gain that
+            # is not attainable favour whatever ends the round trip soon, and would break the policy up.
             if iteration:
                 top, bottom = self._bounds(c, at)
                 lower, upper = max(lower, bottom), min(upper, top)
@@ -176,7 +175,7 @@ class Sweeps:
     # ---- steps --------------------------------------------------------------------------------
 
     def _start(self, c: Floats) -> _State:
-        """Head for the choice that pays best; the ways there are kept, they depend on the place only."""
+        """A policy that goes to the choice of highest c; the ways there depend on the place only, so they are kept."""
         n = self.mdp.n_states
         target = self.exact.most_paying(c)
         place = int(self.mdp.choice_state[target])
@@ -191,7 +190,7 @@ class Sweeps:
         return _State(choice, np.zeros(n), np.zeros(n), place, -np.inf if self.discount == 1 else 0.0, fresh=True)
 
     def _from_policy(self, c: Floats, vertex: Vertex) -> _State:
-        """Start from a policy of which no more is known than its occupancy."""
+        """Start from a policy of which only the occupancy is known."""
         n = self.mdp.n_states
         busiest = int(np.argmax(np.add.reduceat(vertex.occupancy, self.mdp.first_choice[:-1])))
         gain = float(vertex.occupancy @ c) if self.discount == 1 else 0.0
@@ -215,8 +214,8 @@ class Sweeps:
         return kernels.sweep(order, *self._rows, b, shift, v, self.discount == 1, sweeps, tolerance)
 
     def _order(self, at: _State, *, may_move: bool) -> tuple[np.ndarray, bool]:
-        """The states from the reference outwards. If most do not lead there by likely successors, the
-        policy has left the reference aside: cut where it runs round instead."""
+        """The states from the reference outwards. If most do not lead there by likely successors, the policy no longer
+        visits the reference, and the cut moves to the loop in which it runs."""
         order, known = self._tree(at)
         moved = False
         if known < len(order) // 2 and may_move:
@@ -230,7 +229,7 @@ class Sweeps:
         return order, moved
 
     def _order_anyway(self, at: _State) -> np.ndarray:
-        """As `_order`, for a discounted chain, which need not lead anywhere."""
+        """As `_order`, for a discounted chain, in which states need not lead to the reference."""
         order, known = self._tree(at)
         if known < len(order):
             unseen = np.flatnonzero(~self._by_any_way(at, order, known))
@@ -238,14 +237,14 @@ class Sweeps:
         return order
 
     def _tree(self, at: _State) -> tuple[np.ndarray, int]:
-        """The states that come to the reference by likely successors, nearest first, and how many they are."""
+        """The states that lead to the reference by likely successors, nearest first, and their number."""
         order = np.empty(len(at.choice), np.int32)
         order[0] = at.reference
         self._child.fill(-1)
         return order, kernels.tree(order, at.choice, *self._arrays, self._ahead, self._child, self._sibling)
 
     def _by_any_way(self, at: _State, order: np.ndarray, known: int) -> np.ndarray:
-        """Go on along any transition of the policy, however unlikely; returns a mask of the states in the order."""
+        """Extend the order along any transition of the policy, however unlikely; returns a mask of the states in it."""
         into = self.mdp.transitions[at.choice].tocsc()
         seen = np.zeros(len(order), bool)
         seen[order[:known]] = True
@@ -267,7 +266,7 @@ class Sweeps:
     # ---- answers ------------------------------------------------------------------------------
 
     def _vertex(self, c: Floats, at: _State, order: np.ndarray, waiting: Floats, visits: Floats, top: float) -> Answer:
-        # Mass is pushed until so little is left that it is lost in a whole round trip.
+        # Mass is pushed until the rest is negligible against a whole round trip.
         enough = MASS_LEFT * (max(float(at.y[at.reference]), 1.0) if self.discount == 1 else 1.0)
         left = kernels.push(order, *self._rows, waiting, visits, MAX_PUSHES, 1e-3 * enough / len(order), enough)
         if not left <= enough:
@@ -278,7 +277,7 @@ class Sweeps:
         return Answer(occupancy, at.choice.astype(np.int64), value=value, bound=max(top, value), memory=at)
 
     def _staying(self, c: Floats, at: _State, stay: int, top: float) -> Answer:
-        """Standing still is best; everyone heads there. The warm start keeps the round-trip policy."""
+        """Staying in one state is best: all states lead there. The warm start keeps the round-trip policy."""
         there = np.zeros(self.mdp.n_states, bool)
         there[self.mdp.choice_state[stay]] = True
         choices = choices_towards(self.mdp, there)

@@ -21,8 +21,12 @@ from typing import Any
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 TIMEOUT_S = 10.0
-"""A connection is closed if for this long it sends no complete request header while none of its requests is being
-answered, or reads nothing of an answer. It is checked at this interval, so that closing may take twice as long."""
+"""A connection is closed if it sends no complete request header for this long while none of its requests is being
+answered. Connections are checked at this interval, so that closing may take twice as long."""
+
+UNREAD_CHECKS = 6
+"""A connection is also closed if its client reads nothing of an answer for this many checks. There are several of them
+because the system buffers megabytes, which hides the progress of a client on a slow line."""
 
 MOST_CONNECTIONS = 200
 """With this many open connections, requests are answered with 503. Beyond twice as many, connections are closed."""
@@ -74,7 +78,7 @@ class _WatchingLoop(asyncio.SelectorEventLoop):
 
     async def create_server(self, protocol_factory: Any, *arguments: Any, **options: Any) -> asyncio.Server:
         def watched() -> _Connection:
-            return _Connection(protocol_factory(), self._connections)
+            return protocol_factory()
 
         return await super().create_server(watched, *arguments, **options)
 
@@ -87,6 +91,7 @@ class _Connection(asyncio.Protocol):
         self._connections = connections
         self._answering = 0
         self._events = 0  # requests that started or ended
+        self._checks_without_progress = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
@@ -132,9 +137,12 @@ class _Connection(asyncio.Protocol):
         self._timer = asyncio.get_running_loop().call_later(TIMEOUT_S, self._check, self._progress())
 
     def _check(self, before: tuple[int, int]) -> None:
-        now = self._progress()
-        unread = now[1] > 0
-        if now == before and (unread or not self._answering):
+        self._checks_without_progress = self._checks_without_progress + 1 if self._progress() == before else 0
+        if self._transport.get_write_buffer_size():
+            stuck = self._checks_without_progress >= UNREAD_CHECKS
+        else:
+            stuck = self._checks_without_progress > 0 and not self._answering
+        if stuck:
             self._transport.abort()  # `close` would wait for the client to read
         else:
             self._check_later()

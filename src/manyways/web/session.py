@@ -121,7 +121,7 @@ class Session:
         return plans[plan - 1].policy.to_bytes(ending), f"{self._stem}-set{number}-plan{plan}{ending}"
 
     def plans_file(self, number: int) -> tuple[bytes, str]:
-        """A whole set as a plan file: its content and a name for it."""
+        """A set as a plan file: its content and a name for it."""
         return self.archive(number), f"{self._stem}-set{number}.mw"
 
     def _store(self, planned: PlannedSet) -> int:
@@ -137,7 +137,7 @@ class Session:
             return self._sets[number]
 
     def _tradeoff(self, given: Any, number: int) -> float | None:
-        """The tradeoff to plan with. The page sends none for a set whose objective has none."""
+        """The tradeoff to plan with; the page sends null for a set whose objective has no tradeoff."""
         if given is None and self.plans(number).tradeoff is None:
             return None
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < 1e300:
