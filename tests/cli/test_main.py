@@ -26,14 +26,14 @@ pytestmark = pytest.mark.usefixtures("here")
     [
         (
             ["plan", "nine-room:7"],
-            "there is no file 'nine-room:7' and no world of that name; did you mean 'nine-rooms:7'?",
+            "there is no file 'nine-room:7' and no world of that name; did you mean something like 'nine-rooms:7'?",
         ),
         (
             ["plan", "nine-rooms:x"],
-            "nine-rooms:x: the seed after the colon must be an integer of at least 0, found 'x'",
+            "nine-rooms: the seed after the colon must be an integer of at least 0, found 'x'",
         ),
         (["plan", "map.txt?size=3"], "map.txt?size=3: unknown setting 'size'"),
-        (["plan", "."], ". is a folder, expected a model file"),
+        (["plan", "."], ". is a folder, expected a file"),
         ([*PLAN, "--k", "0"], "k must be an integer of at least 1, found 0"),
         ([*PLAN, "--seed", "-1"], "seed must be an integer of at least 0, found -1"),
         ([*PLAN, "--tradeoff", "-1"], "the tradeoff must be a finite number of at least 0, found -1.0"),

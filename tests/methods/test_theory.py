@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from manyways import MDP, EmptyDomain, FrankWolfe, Objective, Polytope, ProjectedGradient, SettingError
+from manyways import MDP, EmptyDomain, FrankWolfe, Polytope, ProjectedGradient, SetObjective, SettingError
+from manyways.polytope import largest_at_least
 from manyways.methods import Watch
 from manyways.methods.theory import diameter_bound, frank_wolfe_bound, lipschitz_constant, projected_gradient_bound
 from problems import random_accessible_mdp
@@ -28,12 +29,14 @@ def models() -> list[MDP]:
 def restricted(request) -> Polytope:
     """A model with the restricted domain of a delta that leaves some room: half the largest."""
     mdp = models()[request.param]
+    largest = largest_at_least(mdp)
     with pytest.raises(EmptyDomain) as refusal:
-        Polytope(mdp, at_least=0.999)
-    return Polytope(mdp, at_least=refusal.value.largest / 2)
+        Polytope(mdp, at_least=largest * 1.001)
+    assert refusal.value.largest == largest
+    return Polytope(mdp, at_least=largest / 2)
 
 
-def best_known(polytope: Polytope, objective: Objective) -> float:
+def best_known(polytope: Polytope, objective: SetObjective) -> float:
     """The best value that many runs find: at most f*, so that bounds computed from it are only stricter."""
     runs = (FrankWolfe(tolerance=0).run(polytope, objective, K, seed, Watch()) for seed in range(20))
     return max(objective.value(run.point) for run in runs)

@@ -31,6 +31,11 @@ class LinearMap(ABC):
         """Whether it changes nothing."""
         return False
 
+    @property
+    @abstractmethod
+    def most_terms(self) -> int:
+        """How many choices count in one place at most, or places in one choice: a bound on the rounding of images."""
+
     @abstractmethod
     def forward(self, x: Floats) -> Floats:
         """(..., N) -> (..., B): the images of occupancies."""
@@ -65,6 +70,10 @@ class Grouping(LinearMap):
     def identity(self) -> bool:
         return self._identity  # pyright: ignore[reportAttributeAccessIssue]
 
+    @property
+    def most_terms(self) -> int:
+        return int(np.bincount(self.place).max(initial=1))
+
     def forward(self, x: Floats) -> Floats:
         if self.identity:
             return x
@@ -95,6 +104,10 @@ class Mixing(LinearMap):
             )
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "_transpose", sparse.csr_array(matrix.T))
+
+    @property
+    def most_terms(self) -> int:
+        return int(max(np.diff(part.indptr).max(initial=1) for part in (self.matrix, self._transpose)))  # pyright: ignore[reportAttributeAccessIssue]
 
     def forward(self, x: Floats) -> Floats:
         return np.asarray((self.matrix @ np.asarray(x).T).T)

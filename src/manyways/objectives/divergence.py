@@ -68,8 +68,8 @@ def divergence_from_one_place(q: Floats) -> Floats:
 
 def divergence_by_place(p: Floats, q: Floats) -> Floats:
     """(B,), (B,) -> (B,): the summands of the divergence, which show where two plans differ."""
-    middle = (p + q) / 2
-    return (rel_entr(p, middle) + rel_entr(q, middle)) / 2
+    both = p + q  # not halved: half of the smallest double is zero
+    return (rel_entr(2 * p, both) + rel_entr(2 * q, both)) / 4
 
 
 def gradient_of_sum(x: Floats, i: int, smoothing: float) -> Floats:

@@ -138,10 +138,11 @@ class PlanSet(Sequence["Plan"]):
             import pandas
         except ImportError:
             raise SettingError("data frames need pandas: pip install 'manyways[data]'") from None
-        from manyways.describe import measures
+        from manyways.describe import measures, portraits, survey_of
 
-        columns: dict[str, Any] = {"title": self.titles}
-        columns |= {measure.name: measure.values for measure in measures(self)}
+        survey = survey_of(self)
+        columns: dict[str, Any] = {"title": [portrait.title for portrait in portraits(survey)]}
+        columns |= {measure.name: measure.values for measure in measures(survey)}
         return pandas.DataFrame(columns, index=pandas.RangeIndex(1, self.k + 1, name="plan"))
 
     def __repr__(self) -> str:

@@ -78,7 +78,7 @@ class _WatchingLoop(asyncio.SelectorEventLoop):
 
     async def create_server(self, protocol_factory: Any, *arguments: Any, **options: Any) -> asyncio.Server:
         def watched() -> _Connection:
-            return protocol_factory()
+            return _Connection(protocol_factory(), self._connections)
 
         return await super().create_server(watched, *arguments, **options)
 
