@@ -28,6 +28,10 @@ Class = TypeVar("Class", bound=type)
 ENTRY_POINTS = "manyways"
 
 
+class UnknownKind(SettingError):
+    """A class is named that is not registered."""
+
+
 class Registry(Generic[Kind]):
     """The registered classes of one axis.
 
@@ -108,9 +112,10 @@ class Registry(Generic[Kind]):
             _load_plugins()
             known = self._classes if classes is self._classes else {word_for(n): k for n, k in self._classes.items()}
             return self._find(known, name, retry=False)
-        raise SettingError(
-            f"there is no {self.noun} {name[:60]!r}, expected one of {', '.join(classes)}; "
-            "if a package of its own defines it, import that package first"
+        raise UnknownKind(
+            f"there is no {self.noun} {name[:60]!r}, expected one of {', '.join(classes)}; if another package defines it, ",
+            in_python="import that package first",
+            on_command_line=f"install that package, with an entry point in the group {ENTRY_POINTS!r}",
         )
 
 

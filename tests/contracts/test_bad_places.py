@@ -18,21 +18,21 @@ def plans() -> mw.PlanSet:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_pipe_is_not_waited_for(ending, tmp_path):
+def test_a_pipe_is_refused(ending, tmp_path):
     os.mkfifo(tmp_path / f"model{ending}")
     with pytest.raises(mw.SourceError, match="is a device or a pipe"):
         mw.read(tmp_path / f"model{ending}")
 
 
 @pytest.mark.parametrize("ending", [".lab", ".sta", ".srew", ".trew", "1.rews"])
-def test_a_pipe_beside_the_files_of_prism_is_not_waited_for(ending, tmp_path):
+def test_a_pipe_beside_the_files_of_prism_is_refused(ending, tmp_path):
     (tmp_path / "model.tra").write_text("1 1 1\n0 0 0 1\n")
     os.mkfifo(tmp_path / f"model{ending}")
     with pytest.raises(mw.SourceError, match="is a device or a pipe"):
         mw.read(tmp_path / "model.tra")
 
 
-def test_a_pipe_instead_of_an_image_or_an_instance_is_not_waited_for(tmp_path):
+def test_a_pipe_instead_of_an_image_or_an_instance_is_refused(tmp_path):
     pytest.importorskip("yaml")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "map.yaml").write_text("image: pipe\nresolution: 1\norigin: [0, 0, 0]\n")
@@ -80,18 +80,18 @@ def test_a_small_file_of_plans_that_claims_to_be_huge(plans, tmp_path):
 
 
 @pytest.mark.parametrize("source", ["rooms-2001:0", "rooms-99999:0"])
-def test_worlds_that_would_fill_the_memory(source):
+def test_worlds_that_would_exhaust_memory(source):
     with pytest.raises(mw.SettingError, match="cells are too many; a world may have at most 4,000,000 cells"):
         mw.read(source)
 
 
-def test_maps_that_would_fill_the_memory(tmp_path):
+def test_maps_that_would_exhaust_memory(tmp_path):
     (tmp_path / "map.txt").write_text(("." * 2001 + "\n") * 2000)
     with pytest.raises(mw.SourceError, match="has 4,002,000 cells; it may have at most 4,000,000"):
         mw.read(tmp_path / "map.txt")
 
 
-def test_a_yaml_file_that_multiplies_itself(tmp_path):
+def test_yaml_aliases_are_refused(tmp_path):
     pytest.importorskip("yaml")
     levels = (f"a{i}: &a{i}\n  <<: [{','.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 9))
     (tmp_path / "map.yaml").write_text("a0: &a0 {k: v}\n" + "".join(levels) + "image: x\n")

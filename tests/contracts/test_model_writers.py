@@ -1,4 +1,4 @@
-"""What holds for every writer of models: what a format cannot hold is refused, and an interrupt changes no file."""
+"""The contract of all writers of models: unsuitable models are refused, and an interrupt changes no file."""
 
 import errno
 import io
@@ -47,7 +47,7 @@ def test_what_a_format_cannot_hold_is_refused_and_not_written(ending, case, tmp_
 
 
 @each_writer
-def test_a_folder_that_is_not_there(ending, tmp_path):
+def test_a_missing_folder(ending, tmp_path):
     with pytest.raises(mw.OutputError, match="cannot write"):
         write_model(mw.MDP.from_transitions(ROWS), tmp_path / "no" / f"model{ending}")
 
@@ -76,7 +76,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def unnamed() -> mw.MDP:
-    """A model whose states have no names, so that PRISM's files of it do without `.sta`."""
+    """A model whose states have no names, so that it is written without a `.sta` file."""
     return mw.MDP.from_csr(np.eye(5)[[1, 2, 3, 4, 0]], np.arange(5.0), np.arange(6))
 
 
@@ -88,7 +88,7 @@ def unnamed() -> mw.MDP:
     ids=["interrupt", "full disk"],
 )
 def test_an_interrupted_writer_changes_nothing(ending, make, error, seen, tmp_path, monkeypatch):
-    """Interrupted at the first, second, third, ... write, in the middle of any of its files, until it gets through."""
+    """Interrupted at the first, second, third, ... write, in the middle of any of its files, until it succeeds."""
     path, mdp = tmp_path / f"model{ending}", make()
     write_model(mw.nine_rooms(1), path)
     before, interrupted = contents(tmp_path), 0

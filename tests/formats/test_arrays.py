@@ -76,7 +76,7 @@ def test_written_and_read_is_the_same_model(seed, tmp_path_factory):
     assert mw.read(str(path)).action_names == mdp.action_names
 
 
-def test_names_and_labels_come_along(tmp_path):
+def test_names_and_labels_are_kept(tmp_path):
     mdp = mw.nine_rooms(0)
     write_npz(mdp, tmp_path / "rooms.npz")
     again = mw.read(tmp_path / "rooms.npz")
@@ -84,7 +84,7 @@ def test_names_and_labels_come_along(tmp_path):
     assert again.labels.keys() == mdp.labels.keys()
 
 
-def test_ends_and_observations_come_along(tmp_path):
+def test_ends_and_observations_are_kept(tmp_path):
     mdp = mw.MDP.from_dense(P.transpose(1, 0, 2), R)
     to_start = np.asarray(mdp.transitions @ mdp.start)
     mdp = replace(mdp, ends={"goal": to_start / 3, "hole": to_start / 2}, observations=np.array([5, 3]))
@@ -102,14 +102,14 @@ def test_ends_and_observations_come_along(tmp_path):
             mw.read(tmp_path / "m.npz")
 
 
-def test_the_layouts_of_others_in_a_file(tmp_path):
+def test_files_in_the_layouts_of_other_libraries(tmp_path):
     np.savez(tmp_path / "toolbox.npz", P=P, R=R, start=[0.0, 1.0])
     assert mw.read(tmp_path / "toolbox.npz").digest == mw.from_mdptoolbox(P, R, start=[0.0, 1.0]).digest
     np.savez(tmp_path / "pairs.npz", s_indices=[0, 1], a_indices=[0, 0], Q=np.eye(2), R=[1.0, 2.0])
     assert mw.read(tmp_path / "pairs.npz").n_choices == 2
 
 
-def test_files_that_hold_no_model(tmp_path):
+def test_files_without_a_model(tmp_path):
     np.savez(tmp_path / "other.npz", x=[1])
     with pytest.raises(mw.SourceError, match="contains the arrays x; expected P and R"):
         mw.read(tmp_path / "other.npz")
@@ -152,14 +152,14 @@ def test_a_zip_bomb_is_refused_before_it_is_opened(limit, arrays, message, tmp_p
         mw.read(tmp_path / "bomb.npz")
 
 
-def test_what_is_no_part_of_a_model_is_not_unpacked(tmp_path, monkeypatch):
+def test_arrays_that_do_not_belong_to_the_model_are_not_unpacked(tmp_path, monkeypatch):
     monkeypatch.setattr("manyways.files.zipped_arrays.LARGEST", 10**6)
     np.savez_compressed(tmp_path / "more.npz", P=P, R=R, notes=np.zeros(10**6))
     assert mw.read(tmp_path / "more.npz").digest == mw.from_mdptoolbox(P, R).digest
 
 
-def test_a_large_model_that_is_the_same_everywhere_is_no_bomb(tmp_path, monkeypatch):
-    monkeypatch.setattr("manyways.files.zipped_arrays.LARGEST_PACKED", 10**6)  # so that only the ratio speaks for it
+def test_a_large_model_with_equal_rows_is_not_refused_as_a_bomb(tmp_path, monkeypatch):
+    monkeypatch.setattr("manyways.files.zipped_arrays.LARGEST_PACKED", 10**6)  # so that only the ratio allows it
     n = 10**6
     whole = mw.MDP.from_csr(
         sparse.csr_array((np.ones(n), np.zeros(n, np.int32), np.arange(n + 1)), shape=(n, n // 2)),
@@ -194,7 +194,7 @@ def test_damaged_files_only_raise_our_errors(data, tmp_path_factory):
 
 
 def member(array, **header) -> bytes:
-    """An array as the bytes of an `.npy` file, with a header that need not be true."""
+    """An array as the bytes of an `.npy` file, with a header that may be wrong."""
     array = np.asarray(array)
     fields = {"descr": array.dtype.str, "fortran_order": False, "shape": array.shape} | header
     text = f"{fields}\n".encode()
@@ -210,7 +210,7 @@ def npz_of(members: dict[str, bytes], path):
 
 @st.composite
 def strange_members(draw, array):
-    """The array with other entries, of another type or shape, or behind a header that claims another."""
+    """The array with other entries, of another type or shape, or with a header that claims another shape or type."""
     way = draw(st.sampled_from(["type", "shape", "entry", "header", "bytes"]))
     if way == "type":
         return member(
@@ -276,19 +276,19 @@ def test_strange_arrays_only_raise_our_errors(data, tmp_path_factory):
     ],
 )
 @pytest.mark.filterwarnings("error")
-def test_claims_that_would_take_all_memory_or_time(tmp_path, name, content, message):
+def test_claims_that_would_exhaust_memory_or_time(tmp_path, name, content, message):
     members = {"P": member(P), "R": member(R), name: content}
     with pytest.raises(mw.SourceError, match=message):
         read_npz(npz_of(members, tmp_path / "model.npz"))
 
 
 def test_rows_that_end_before_they_begin(tmp_path):
-    """scipy does not look at the beginnings of rows if the last one is negative, and would write past its arrays."""
+    """scipy does not check the beginnings of rows if the last one is negative, and would write past its arrays."""
     path = tmp_path / "model.npz"
     write_npz(mw.MDP.from_dense(P.transpose(1, 0, 2), R), path)
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files}
-    for last in (-5, -(2**63)):  # the difference to the latter is too large to be held
+    for last in (-5, -(2**63)):  # the difference to the latter overflows
         arrays["row_begin"] = arrays["row_begin"].astype(np.int64)
         arrays["row_begin"][-1] = last
         np.savez(path, **arrays)
@@ -322,7 +322,7 @@ def test_numbers_too_large_are_refused_without_warnings(name, number, tmp_path):
             read_npz(tmp_path / "model.npz")
 
 
-def test_action_numbers_out_of_all_proportion(tmp_path):
+def test_action_numbers_that_are_too_large(tmp_path):
     np.savez(tmp_path / "qe.npz", s_indices=[0, 1], a_indices=[0, 30_000_000], Q=np.eye(2), R=[1.0, 2.0])
     with pytest.raises(mw.ModelError, match="number 30,000,000, which is too large for a model with 2 choices"):
         mw.read(tmp_path / "qe.npz")
@@ -336,7 +336,7 @@ def test_names_as_bytes_are_utf8(tmp_path):
         read_npz(tmp_path / "m.npz")
 
 
-def test_labels_and_names_that_a_zip_could_mix_up(tmp_path):
+def test_labels_and_names_that_a_zip_cannot_hold(tmp_path):
     rows = [(s, "a", s, 1.0, 0.0) for s in ("s", "t")]
     mdp = mw.MDP.from_transitions(rows, labels={"x": ["s"], "x.npy": ["t"], "../a/b": ["s"]})
     write_npz(mdp, tmp_path / "m.npz")
@@ -350,7 +350,7 @@ def test_labels_and_names_that_a_zip_could_mix_up(tmp_path):
         write_npz(mw.MDP.from_transitions([("s\0", "a", "s\0", 1.0, 0.0)]), tmp_path / "m.npz")
 
 
-def test_an_array_that_is_there_twice(tmp_path):
+def test_an_array_that_occurs_twice(tmp_path):
     with zipfile.ZipFile(tmp_path / "m.npz", "w") as archive:
         for name in ("P.npy", "R.npy", "R"):
             archive.writestr(name, member(P if name == "P.npy" else R))
@@ -358,7 +358,7 @@ def test_an_array_that_is_there_twice(tmp_path):
         read_npz(tmp_path / "m.npz")
 
 
-def test_names_of_cells_come_along(tmp_path):
+def test_names_of_cells_are_kept(tmp_path):
     mdp = mw.nine_rooms(0)
     for ending in (".npz", ".drn", ".tra"):
         write_model(mdp, tmp_path / f"rooms{ending}")
@@ -366,7 +366,7 @@ def test_names_of_cells_come_along(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["next_state", "row_begin", "first_choice"])
-def test_indices_that_are_no_whole_numbers(tmp_path, name):
+def test_indices_that_are_not_integers(tmp_path, name):
     path = tmp_path / "model.npz"
     write_npz(mw.MDP.from_dense(P.transpose(1, 0, 2), R), path)
     with np.load(path) as file:
@@ -376,6 +376,6 @@ def test_indices_that_are_no_whole_numbers(tmp_path, name):
         read_npz(path)
 
 
-def test_an_error_that_is_not_ours_goes_through():
+def test_other_errors_are_not_caught():
     with pytest.raises(ZeroDivisionError):
         read_or_refusal(lambda: 1 / 0)

@@ -1,4 +1,4 @@
-"""DRN files: what Storm writes is read, what is written comes back, and everything else gets a sentence."""
+"""DRN files: Storm's files, round trips, and the messages for malformed files."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_what_storm_writes(read):
     }
 
 
-def test_choices_that_storm_has_no_label_for_are_called_by_their_rank(read):
+def test_choices_without_a_label_are_named_by_their_rank(read):
     text = STORM.replace("action stay", "action __NOLABEL__").replace("action 0", "action __NOLABEL__")
     mdp = read(text, "steps")
     assert [mdp.action_name(x) for x in range(4)] == ["east", "a1", "a0", "a0"]
@@ -109,12 +109,12 @@ def test_choices_that_storm_has_no_label_for_are_called_by_their_rank(read):
     [
         (("!open\t& x=0", "\t& x=1", "!open\t& x=2"), ("open=false,x=0", "open=true,x=1", "open=false,x=2")),
         (("!open", "", "open"), ("open=false", "open=true", "open=true")),
-        (("\t& x=0", "\t& x=1", "\t& x=2"), ("x=0", "x=1", "x=2")),  # true everywhere: its name is nowhere
+        (("\t& x=0", "\t& x=1", "\t& x=2"), ("x=0", "x=1", "x=2")),  # true everywhere, so its name is not in the file
         (("!a\t& x=0", "!b\t& x=1", "x=2"), ("!a,x=0", "!b,x=1", "x=2")),
         (("!a", "!b", ""), ("!a", "!b", "")),
     ],
 )
-def test_booleans_of_which_storm_writes_only_what_is_false(read, comments, names):
+def test_booleans_that_storm_writes_only_where_they_are_false(read, comments, names):
     text = STORM
     for x, comment in enumerate(comments):
         text = text.replace(f"//[x={x}\t& y=0]", f"//[{comment}]")
@@ -143,14 +143,14 @@ def test_names_with_several_blanks_between_them(read):
         ("step", "model.drn has no reward 'step'; it has '', 'steps'"),
     ],
 )
-def test_the_reward_model_must_be_clear(refusal, reward, message):
+def test_one_reward_model_must_be_chosen(refusal, reward, message):
     assert message in refusal(STORM, reward)
 
 
 SMALL = "@type: MDP\n@model\nstate 0 init\n\taction a\n\t\t0 : 1\n"
 
 
-def test_neither_rewards_nor_sizes_nor_names(read, refusal):
+def test_a_file_without_rewards_sizes_and_names(read, refusal):
     mdp = read(SMALL)
     assert mdp.reward.tolist() == [0]
     assert mdp.state_names is None
@@ -171,7 +171,7 @@ def test_brackets_may_be_missing_where_the_reward_is_zero(read):
     assert read(STORM.replace("action stay [0, 0]", "action stay"), "steps").reward.tolist() == [2.5, 1, -0.2, 0]
 
 
-def test_a_chain_is_a_model_without_alternatives(read):
+def test_a_markov_chain(read):
     mdp = read(SMALL.replace("MDP", "DTMC"))
     assert mdp.n_choices == 1
 
@@ -188,7 +188,7 @@ def test_several_starts_are_equally_likely(read):
     assert read(STORM.replace("deadlock far", "init"), "steps").start.tolist() == [0.5, 0, 0.5]
 
 
-def test_names_of_some_states_only_are_none(read):
+def test_names_of_only_some_states_are_ignored(read):
     assert read(STORM.replace("//[x=1\t& y=0]\n", ""), "steps").state_names is None
 
 
@@ -244,12 +244,12 @@ def test_malformed_files(refusal, old, new, message):
     assert message in refusal(STORM.replace(old, new, 1))
 
 
-def test_nothing_behind_the_header(refusal):
+def test_a_file_that_ends_after_the_header(refusal):
     assert "there is no state after '@model'" in refusal("@type: MDP\n@model\n")
     assert "line 3: expected 'state 0' first, found '0 : 1'" in refusal("@type: MDP\n@model\n0 : 1\nstate 0 init\n")
 
 
-def test_what_is_no_model_is_refused_as_such(read):
+def test_an_invalid_model_raises_a_model_error(read):
     with pytest.raises(mw.ModelError, match=r"sum to 0\.9"):
         read(STORM.replace("0 : 1\n", "0 : 0.9\n", 1), "steps")
     with pytest.raises(mw.ModelError, match="has no action"):
@@ -273,17 +273,17 @@ def test_files_that_cannot_be_read(refusal, tmp_path, monkeypatch):
     assert "bytes, more than the 10 that are read" in refusal(STORM)
 
 
-def test_labels_that_would_fill_the_memory(refusal, monkeypatch):
+def test_labels_that_would_exhaust_memory(refusal, monkeypatch):
     monkeypatch.setattr(explicit_text, "MOST_LABEL_ENTRIES", 5)
     assert "4 labels are too many for 3 states" in refusal(STORM)
 
 
-# ---- there and back ---------------------------------------------------------------------------
+# ---- round trips ------------------------------------------------------------------------------
 
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), data=st.data())
-def test_what_is_written_comes_back(tmp_path_factory, seed, data):
+def test_a_written_model_is_read_back(tmp_path_factory, seed, data):
     rng = np.random.default_rng(seed)
     mdp = random_mdp(rng, max_states=6)
     starts = rng.random(mdp.n_states) < 0.5
@@ -300,7 +300,7 @@ def test_what_is_written_comes_back(tmp_path_factory, seed, data):
     assert [back.action_name(x) for x in range(back.n_choices)] == [mdp.action_name(x) for x in range(mdp.n_choices)]
 
 
-def test_models_larger_than_what_is_written_at_once(tmp_path, monkeypatch):
+def test_models_written_in_several_pieces(tmp_path, monkeypatch):
     monkeypatch.setattr(drn, "STATES_AT_ONCE", 7)
     mdp = mw.nine_rooms(3)
     write_drn(mdp, tmp_path / "model.drn")
@@ -319,20 +319,20 @@ def test_action_names_that_look_like_something_else(tmp_path, name, written):
     assert read_drn(tmp_path / "model.drn").action_names == (written,)
 
 
-# ---- anything at all --------------------------------------------------------------------------
+# ---- arbitrary input ---------------------------------------------------------------------------
 
 PIECES = st.sampled_from([*fuzzing.PIECES, "@model\n", "state ", "action ", "//["]) | st.text(max_size=4)
 
 
 @settings(max_examples=300, deadline=None)
 @given(text=fuzzing.damaged(STORM, PIECES), reward=st.sampled_from(["steps", "", None]))
-def test_damaged_files_are_read_or_refused_in_a_sentence(tmp_path_factory, text, reward):
+def test_damaged_files_are_read_or_refused(tmp_path_factory, text, reward):
     assert isinstance(read_text(tmp_path_factory, text, reward), mw.MDP | str)
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=60) | st.text("01s: \n\t[]/", max_size=60).map(lambda text: SMALL + text))
-def test_arbitrary_text_is_read_or_refused_in_a_sentence(tmp_path_factory, text):
+def test_arbitrary_text_is_read_or_refused(tmp_path_factory, text):
     assert isinstance(read_text(tmp_path_factory, text, None), mw.MDP | str)
 
 

@@ -25,7 +25,7 @@ def test_a_model_from_functions():
     assert mw.plan(mdp, 2).certificate.ok
 
 
-def test_a_start_at_random():
+def test_a_random_start():
     mdp = mw.explore({0: 0.25, 1: 0.75}, lambda _: ["stay"], lambda s, _: [(1.0, s, 0.0)])
     np.testing.assert_array_equal(mdp.start, [0.25, 0.75])
 
@@ -42,7 +42,7 @@ def test_a_start_at_random():
         (lambda _: ["go"], lambda s, _: [(1.0, s + "x", 0.0)], "more than 100 states"),
     ],
 )
-def test_what_is_wrong_names_the_state(actions, outcomes, message):
+def test_errors_name_the_state(actions, outcomes, message):
     with pytest.raises(mw.ModelError, match=message):
         mw.explore("home", actions, outcomes, most_states=100)
 

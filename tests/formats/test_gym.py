@@ -1,4 +1,4 @@
-"""Gymnasium environments: the tables as models, the rule at the end of an episode, plans run in the real thing."""
+"""Gymnasium environments: the tables as models, the rule at the end of an episode, and plans run in the environment."""
 
 import io
 import zipfile
@@ -39,14 +39,14 @@ class Coin:
         return self
 
 
-def test_the_end_of_an_episode_is_the_start_of_the_next():
+def test_an_episode_ends_where_the_next_one_starts():
     mdp = mw.read(Coin())
     assert mdp.n_states == 1, "a state that only ends an episode is never stayed in"
     np.testing.assert_allclose(mdp.transitions.toarray(), [[1.0], [1.0]])
     np.testing.assert_allclose(mdp.reward, [0.5, 0.2])
 
 
-def test_or_the_end_of_everything():
+def test_the_end_of_an_episode_can_be_final():
     mdp = mw.read(Coin(), absorbing=True)
     assert mdp.state_names == ("s0", "s1")
     np.testing.assert_allclose(mdp.transitions.toarray(), [[0.5, 0.5], [0.0, 1.0], [0.0, 1.0]])
@@ -57,7 +57,7 @@ def test_or_the_end_of_everything():
 
 
 class Turnstile(Coin):
-    """Going through ends the episode at once or leads on to where it may end: that place is no end by itself."""
+    """Going through ends the episode or leads to a state where it may end later, so that state is not final."""
 
     P = {  # noqa: RUF012
         0: {0: [(0.5, 1, 1.0, True), (0.5, 1, 0.0, False)]},
@@ -67,7 +67,7 @@ class Turnstile(Coin):
     initial_state_distrib = np.array([1.0, 0.0, 0.0])
 
 
-def test_an_end_where_episodes_also_go_on():
+def test_an_end_where_episodes_also_continue():
     mdp = mw.read(Turnstile(), absorbing=True)
     assert mdp.state_names == ("s0", "s1", "s2", "end")
     wanted = [[0, 0.5, 0, 0.5], [0, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
@@ -87,7 +87,7 @@ def test_a_discounted_plan_is_drawn_and_has_a_goal(source):
         assert mdp.reward[choice] == 0
 
 
-def test_chances_of_a_discounted_plan_in_the_environment():
+def test_probabilities_of_a_discounted_plan_in_the_environment():
     plans, env = mw.plan("gym:FrozenLake-v1", 2, criterion=mw.Discounted(0.95)), gymnasium.make("FrozenLake-v1")
     found = {measure.name: measure.values for measure in measures(plans)}
     for i in range(2):
@@ -104,12 +104,12 @@ def lake(goal: float, hole: float, step: float, **settings: object) -> object:
     return gymnasium.make("FrozenLake-v1", is_slippery=False, reward_schedule=(goal, hole, step), **settings)
 
 
-def test_where_everything_costs_the_goal_pays():
-    """Otherwise the long-run average would be best served by never getting anywhere; and ends in holes do not pay."""
+def test_the_goal_pays_if_every_step_costs():
+    """Otherwise, never reaching the goal would have the best long-run average. Ends in holes pay nothing."""
     mdp = mw.read(lake(0, -1, -1))
     assert mdp.name == "FrozenLake-v1"
     assert mdp.source is None
-    np.testing.assert_allclose(mdp.reward, -1.0 + 2 * mdp.ends["goal"])  # the last step pays 0, and 1 on top
+    np.testing.assert_allclose(mdp.reward, -1.0 + 2 * mdp.ends["goal"])  # the last step pays 0 plus the end reward of 1
     plans = mw.plan(mdp, 1)
     assert {measure.name: measure.values for measure in measures(plans)}["steps per episode"] == pytest.approx([6.0])
     assert plans.occupancies[0] @ mdp.ends["hole"] == 0
@@ -120,13 +120,13 @@ def test_where_everything_costs_the_goal_pays():
     [(lake(1, 0, -1), "restart"), (lake(0, -1, -1), "absorbing"), (Coin(), "restart")],
     ids=["something pays", "a discounted sum of costs is best ended soon", "nobody knows the goal"],
 )
-def test_elsewhere_it_does_not(env, rule):
+def test_the_goal_does_not_pay_otherwise(env, rule):
     opened = model_of(env, rule)
     assert not opened.end_rewards.any()
     assert opened.end_reward == 0
 
 
-def test_along_the_cliff():
+def test_cliff_walking():
     plans = mw.plan("gym:CliffWalking-v1", 3)
     assert plans.mdp.name == "CliffWalking-v1"
     assert plans.mdp.source == "gym:CliffWalking-v1?end_reward=100&terminal=restart"
@@ -142,7 +142,7 @@ def test_how_episodes_end():
     assert mw.read(Coin(), absorbing=True).ends == {}
     lake = mw.read("gym:FrozenLake-v1")
     assert list(lake.ends) == ["goal", "hole"]
-    # The goal is in the corner, so that three of the four moves beside it get there one time in three.
+    # The goal is in the corner, so three of the four moves beside it reach it with probability 1/3.
     assert sorted(lake.ends["goal"][lake.ends["goal"] > 0]) == pytest.approx([1 / 3] * 3)
     for source in SOURCES:
         opened = opened_from(source)
@@ -154,7 +154,7 @@ def test_how_episodes_end():
 
 
 def episodes(env, policy: mw.Policy, count: int) -> tuple[list[float], list[int]]:
-    """Play a policy as an agent of Gymnasium's: the last reward and the length of each episode."""
+    """Run a policy in the environment; returns the last reward and the length of each episode."""
     rng, last, lengths = np.random.default_rng(0), [], []
     for episode in range(count):
         seen, ended, steps, reward = env.reset(seed=episode)[0], False, 0, 0.0
@@ -166,8 +166,8 @@ def episodes(env, policy: mw.Policy, count: int) -> tuple[list[float], list[int]
     return last, lengths
 
 
-def test_episodes_in_the_environment_end_as_was_computed():
-    """Played in the real one: the share of episodes that reach the goal, and how long they last."""
+def test_episodes_in_the_environment_end_as_computed():
+    """The share of episodes that reach the goal, and their length."""
     plans, env = mw.plan("gym:FrozenLake-v1", 2), gymnasium.make("FrozenLake-v1", max_episode_steps=-1)
     found = {measure.name: measure.values for measure in measures(plans)}
     for i in range(2):
@@ -177,8 +177,8 @@ def test_episodes_in_the_environment_end_as_was_computed():
         assert found["reaches goal"][i] + found["ends in hole"][i] == pytest.approx(1.0)
 
 
-def test_observations_are_the_environments(tmp_path):
-    """Holes are no states of the model, so that its numbers are others; a file keeps them."""
+def test_observations_are_those_of_the_environment(tmp_path):
+    """Holes are not states of the model, so its numbers differ; a file keeps the observations."""
     plans = mw.plan("gym:FrozenLake-v1", 1)
     again = mw.load(plans.save(tmp_path / "plans.mw"))
     for mdp in (plans.mdp, again.mdp):
@@ -187,7 +187,7 @@ def test_observations_are_the_environments(tmp_path):
         again[0].policy.act(5, np.random.default_rng(0))
 
 
-def test_runs_tell_how_their_episodes_end():
+def test_runs_record_how_their_episodes_end():
     plans = mw.plan("gym:FrozenLake-v1", 1)
     mdp, steps = plans.mdp, 40_000
     run = plans[0].policy.rollout(steps, np.random.default_rng(0))
@@ -202,8 +202,8 @@ def test_runs_tell_how_their_episodes_end():
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_rows_are_those_of_the_table(source):
-    """Every choice's expected reward, and its chance of each successor and of an end, straight from the table."""
+def test_rows_agree_with_the_table(source):
+    """The expected reward of every choice, and its probabilities of successors and ends, from the table."""
     opened = opened_from(source)
     mdp, table = opened.mdp, opened.env.unwrapped.P
     start = opened.env.unwrapped.initial_state_distrib
@@ -228,14 +228,14 @@ def test_a_plan_earns_in_the_environment_what_was_computed(source):
             assert abs(estimate.mean - run.computed) <= 4 * estimate.standard_error + 1e-3 * abs(run.computed)
 
 
-def test_a_discounted_plan_too():
+def test_a_discounted_plan_earns_in_the_environment_what_was_computed():
     plans = mw.plan("gym:FrozenLake-v1", 2, criterion=mw.Discounted(0.9))
     run = mw.simulate(plans, 1, steps=100_000)
     for estimate in (run.model, run.environment):
         assert abs(estimate.mean - run.computed) <= 4 * estimate.standard_error + 1e-4
 
 
-def test_a_version_that_was_retired_gives_its_successor():
+def test_a_removed_version_is_replaced_by_the_newest():
     assert mw.read("gym:Taxi-v3").digest == mw.read("gym:Taxi-v4").digest
 
 
@@ -290,7 +290,7 @@ def test_names_labels_and_layout():
     assert taxi.state_name(0).startswith("taxi r0c0")
 
 
-def test_the_plans_can_be_kept_and_drawn(tmp_path):
+def test_plans_can_be_saved_and_drawn(tmp_path):
     plans = mw.plan("gym:FrozenLake-v1", 2)
     again = mw.load(plans.save(tmp_path / "plans.mw"))
     assert again.mdp.layout.goals.tolist() == [15]
@@ -318,12 +318,12 @@ def test_a_sweep_over_an_environment(tmp_path):
         ("gym:", "no world of that name; did you mean something like 'gym:FrozenLake-v1'"),
     ],
 )
-def test_what_cannot_be_read_is_said(source, message):
+def test_sources_that_cannot_be_read(source, message):
     with pytest.raises(mw.SourceError, match=message):
         mw.read(source)
 
 
-def test_gymnasium_that_is_not_there(monkeypatch):
+def test_without_gymnasium_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "gymnasium", None)
     with pytest.raises(mw.SettingError, match=r"pip install 'manyways\[gym\]'"):
         mw.read("gym:FrozenLake-v1")
@@ -343,7 +343,7 @@ def test_gymnasium_that_is_not_there(monkeypatch):
         ("policies.npy", np.ones((1, 44))),
     ],
 )
-def test_a_file_that_was_tampered_with_is_refused(member, array, tmp_path):
+def test_a_manipulated_file_is_refused(member, array, tmp_path):
     path, changed = mw.plan("gym:FrozenLake-v1", 1).save(tmp_path / "plans.mw"), tmp_path / "changed.mw"
     content = io.BytesIO()
     np.save(content, array)

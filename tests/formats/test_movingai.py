@@ -26,7 +26,7 @@ def position(mdp: mw.MDP, label: str) -> tuple[int, int]:
     return mdp.layout.position(int(np.flatnonzero(mdp.labels[label])[0]))
 
 
-def test_movingai_by_hand(tmp_path):
+def test_a_small_movingai_map(tmp_path):
     path = tmp_path / "maze.map"
     path.write_bytes(MAZE.replace("\n", "\r\n").encode())
     mdp = read_movingai(path, start="0,1", goal=(4, 0), step_reward=-1.0)
@@ -82,7 +82,7 @@ def test_damaged_movingai_maps_are_refused(old, new, message):
         ("0,0", "0,0", "start and goal are the same cell"),
     ],
 )
-def test_impossible_ends_of_movingai_maps_are_refused(start, goal, message):
+def test_impossible_starts_and_goals_of_movingai_maps_are_refused(start, goal, message):
     with pytest.raises(ManywaysError, match=message):
         world_from_movingai(MAZE, "m", start=start, goal=goal)
 
@@ -104,7 +104,7 @@ def test_files_that_cannot_be_read(tmp_path):
         read_movingai(tmp_path / "large", **ends)
 
 
-def test_a_map_that_would_fill_the_memory_is_refused():
+def test_a_map_that_would_exhaust_memory_is_refused():
     text = "type octile\nheight 2000\nwidth 2001\nmap\n" + ("." * 2001 + "\n") * 2000
     with pytest.raises(
         mw.SourceError, match="map has 4,002,000 free cells; it may have at most 4,000,000: cut the map"
@@ -112,7 +112,7 @@ def test_a_map_that_would_fill_the_memory_is_refused():
         world_from_movingai(text, "m", start="0,0", goal="1,1")
 
 
-# ---- any text at all --------------------------------------------------------------------------
+# ---- arbitrary input ---------------------------------------------------------------------------
 
 PIECES = st.one_of(st.text(max_size=8), st.sampled_from(["map", "\n", "height 1", "-1", "1e999"]))
 

@@ -64,7 +64,7 @@ def encoded(pixels: np.ndarray, mode: str, kind: str = "PNG") -> bytes:
 
 @pytest.fixture
 def write(tmp_path):
-    """Writes a map of YAML and image, and returns the path of its YAML."""
+    """Writes the YAML file and the image of a map; returns the path of the YAML file."""
 
     def write(text: str = YAML, image: bytes | None = None) -> Path:
         (tmp_path / "map.pgm").write_bytes(pgm(PIXELS) if image is None else image)
@@ -74,7 +74,7 @@ def write(tmp_path):
     return write
 
 
-def test_nav2_by_hand(write):
+def test_a_small_nav2_map(write):
     mdp = read_nav2(write(), **ENDS, goal_reward=30.0)
     assert mdp.name == "map"
     assert (mdp.layout.blocked == BLOCKED).all(), "occupied and unknown pixels are blocked"
@@ -112,7 +112,7 @@ def test_values_of_a_pgm_image_are_exact_for_every_maxval(kind, most):
     np.testing.assert_array_equal(brightness, values)
 
 
-def test_black_and_white_images_and_images_elsewhere(write, tmp_path):
+def test_black_and_white_images_and_images_in_other_folders(write, tmp_path):
     (tmp_path / "other").mkdir()
     image = tmp_path / "other" / "a.png"
     image.write_bytes(encoded(np.where(BLOCKED, 0, 255).astype(np.uint8), "1"))
@@ -127,12 +127,12 @@ def test_negate_and_thresholds(write):
     assert (read_nav2(bold, **ENDS).layout.blocked == drawn("..#.", "....", "....")).all(), "205 is 0.196.. occupied"
 
 
-def test_what_the_yaml_need_not_say(write):
+def test_optional_entries_of_the_yaml_file(write):
     short = write("image: map.pgm\nresolution: 5e-1\norigin: [-1, 2, 0]\n")
     assert read_nav2(short, **ENDS).digest == read_nav2(write(), **ENDS).digest
 
 
-def test_metres_on_the_edge_of_a_pixel_belong_to_the_next(write):
+def test_a_place_on_the_edge_of_a_pixel_belongs_to_the_next_pixel(write):
     said = write("image: map.pgm\nresolution: 0.1\norigin: [0, 0, 0]\n", pgm(np.full((10, 10), 255)))
     assert 0.3 / 0.1 < 3
     assert position(read_nav2(said, start=(0.3, 0.0), goal=(0.55, 0.35)), "start") == (9, 3)
@@ -208,7 +208,7 @@ def test_damaged_yaml_is_refused(old, new, message):
         parse_yaml(YAML.replace(old, new), "m")
 
 
-def test_yaml_makes_no_objects(tmp_path):
+def test_yaml_cannot_create_objects(tmp_path):
     with pytest.raises(mw.SourceError, match="could not determine a constructor"):
         parse_yaml(f"image: !!python/object/apply:os.mkdir ['{tmp_path}/made']", "m")
     assert not (tmp_path / "made").exists()
@@ -221,7 +221,7 @@ def test_without_pyyaml_the_error_says_what_to_install(monkeypatch):
 
 
 def png_of_size(width: int, height: int) -> bytes:
-    """The beginning of a PNG file that says it is so large."""
+    """The beginning of a PNG file with this size in its header."""
     head = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     return (
         b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + head + struct.pack(">I", zlib.crc32(head)) + b"\0\0\0\0IDAT" * 9
@@ -262,7 +262,7 @@ def test_damaged_images_are_refused(image, message):
         read_image(image, "a")
 
 
-def test_maps_that_would_fill_the_memory_are_refused(write):
+def test_maps_that_would_exhaust_memory_are_refused(write):
     wide = np.full((2000, 2001), 255, np.uint8)
     message = "map has 4,002,000 free cells; it may have at most 4,000,000: "
     with pytest.raises(mw.SourceError, match=message + "merge pixels, as by coarsen=2"):
@@ -286,14 +286,14 @@ def test_files_that_cannot_be_read(tmp_path):
         read_nav2(tmp_path / "large", **ends)
 
 
-def test_missing_image_and_image_that_never_ends(write):
+def test_a_missing_image_and_a_device_as_image(write):
     with pytest.raises(mw.SourceError, match=r"there is no file .*gone\.pgm"):
         read_nav2(write(YAML.replace("map.pgm", "gone.pgm")), **ENDS)
     with pytest.raises(mw.SourceError, match="/dev/zero is a device or a pipe, expected a file"):
         read_nav2(write(YAML.replace("map.pgm", "/dev/zero")), **ENDS)
 
 
-# ---- any text at all --------------------------------------------------------------------------
+# ---- arbitrary input ---------------------------------------------------------------------------
 
 
 PIECES = st.one_of(
@@ -349,3 +349,10 @@ def test_plans_on_a_robots_map_take_different_corridors(write, tmp_path):
     assert (time.max(axis=1) > 0.9 * time.sum(axis=1)).all()
     assert (plans.rewards > 0.5 * plans.optimal_reward).all()
     plans.draw(tmp_path / "plans.png")
+
+
+@pytest.mark.parametrize(("maxval", "pixels"), [(100, bytes([0, 101, 7, 3])), (300, bytes([0, 1, 1, 45, 0, 0, 0, 0]))])
+def test_a_raw_pgm_pixel_above_maxval_is_refused(maxval, pixels):
+    """It would otherwise count as white, and a robot might be sent there."""
+    with pytest.raises(mw.SourceError, match=rf"above its maxval {maxval}"):
+        read_image(b"P5\n2 2\n%d\n" % maxval + pixels, "lab.pgm")

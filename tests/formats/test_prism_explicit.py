@@ -1,4 +1,4 @@
-"""PRISM's explicit files: what PRISM writes is read, what is written comes back, everything else gets a sentence."""
+"""PRISM's explicit files: PRISM's own files, round trips, and the messages for malformed files."""
 
 from __future__ import annotations
 
@@ -109,6 +109,11 @@ def test_the_other_endings_of_reward_files(read):
     assert read({".tra": DTMC_FILES[".tra"], ".rews": "2 1\n1 3\n", ".rewt": "2 1\n0 1 4\n"}).reward.tolist() == [2, 3]
 
 
+def test_our_endings_of_reward_files_take_precedence(read):
+    """Otherwise a model that is written over another one would get its rewards."""
+    assert read(DTMC_FILES | {".rews": "2 1\n1 7\n", ".rewt": "2 1\n0 1 7\n"}).reward.tolist() == [2, 3]
+
+
 def test_the_reward_by_its_name(read, refusal):
     assert read(MDP_FILES, "steps").reward.tolist() == [10, 1, 0.6, 0]
     assert "has no reward 'energy'; it has 'steps'" in refusal(MDP_FILES, "energy")
@@ -196,7 +201,7 @@ def test_empty_files(refusal, ending, text):
 
 
 @pytest.mark.parametrize("ending", MDP_FILES)
-def test_files_that_are_no_text(refusal, ending):
+def test_files_that_are_not_text(refusal, ending):
     assert f"model{ending} is not a text file: byte 1 is not UTF-8" in refusal(MDP_FILES | {ending: b"1\xff"})
 
 
@@ -209,19 +214,19 @@ def test_files_that_cannot_be_read(tmp_path, refusal, monkeypatch):
     assert "bytes, more than the 10 that are read" in refusal(MDP_FILES)
 
 
-def test_what_is_no_model_is_refused_as_such(read):
+def test_an_invalid_model_raises_a_model_error(read):
     with pytest.raises(mw.ModelError, match="sum to 1"):
         read({".tra": "1 1 2\n0 0 0 1\n0 0 0 0.5\n"})
     with pytest.raises(mw.ModelError, match="state 's1' has no action"):
         read({".tra": "2 1 2\n0 0 0 0.5\n0 0 1 0.5\n"})
 
 
-# ---- there and back ---------------------------------------------------------------------------
+# ---- round trips ------------------------------------------------------------------------------
 
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), data=st.data())
-def test_what_is_written_comes_back(tmp_path_factory, seed, data):
+def test_a_written_model_is_read_back(tmp_path_factory, seed, data):
     rng = np.random.default_rng(seed)
     mdp = random_mdp(rng, max_states=6)
     starts = rng.random(mdp.n_states) < 0.5
@@ -246,7 +251,7 @@ def test_what_is_written_comes_back(tmp_path_factory, seed, data):
     assert [back.action_name(x) for x in range(back.n_choices)] == [mdp.action_name(x) for x in range(mdp.n_choices)]
 
 
-def test_models_larger_than_what_is_written_at_once(tmp_path, monkeypatch):
+def test_models_written_in_several_pieces(tmp_path, monkeypatch):
     monkeypatch.setattr(prism_explicit, "LINES_AT_ONCE", 7)
     mdp = mw.nine_rooms(3)
     rewards = np.random.default_rng(0).normal(size=mdp.n_choices)
@@ -266,7 +271,7 @@ def test_odd_names(tmp_path):
     assert back.action_names == ("#a", "[b]", "c_d")
 
 
-def test_what_was_there_before_is_replaced(tmp_path):
+def test_existing_files_are_replaced(tmp_path):
     named = mw.MDP.from_transitions([(s, "a", 0, 1.0, 1.0) for s in range(3)])
     unnamed = mw.MDP.from_csr(np.ones((1, 1)), [0.0], [0, 1])
     for mdp in (named, unnamed):
@@ -282,7 +287,7 @@ def test_a_quote_in_a_label(tmp_path):
         write_prism_explicit(mdp, tmp_path / "model.tra")
 
 
-# ---- anything at all --------------------------------------------------------------------------
+# ---- arbitrary input ---------------------------------------------------------------------------
 
 FILES = st.sampled_from(list(MDP_FILES))
 PIECES = st.sampled_from(fuzzing.PIECES) | st.text(max_size=4)
@@ -290,14 +295,14 @@ PIECES = st.sampled_from(fuzzing.PIECES) | st.text(max_size=4)
 
 @settings(max_examples=300, deadline=None)
 @given(ending=FILES, data=st.data())
-def test_damaged_files_are_read_or_refused_in_a_sentence(tmp_path_factory, ending, data):
+def test_damaged_files_are_read_or_refused(tmp_path_factory, ending, data):
     text = data.draw(fuzzing.damaged(MDP_FILES[ending], PIECES))
     assert isinstance(read_text(tmp_path_factory, ending, text), mw.MDP | str)
 
 
 @settings(max_examples=300, deadline=None)
 @given(ending=FILES, text=st.text(max_size=60) | st.text('012: \n\t()="#', max_size=60))
-def test_arbitrary_text_is_read_or_refused_in_a_sentence(tmp_path_factory, ending, text):
+def test_arbitrary_text_is_read_or_refused(tmp_path_factory, ending, text):
     assert isinstance(read_text(tmp_path_factory, ending, text), mw.MDP | str)
 
 

@@ -1,4 +1,4 @@
-"""RDDL through pyRDDLGym: exact probabilities, the simulator as a second opinion, and every refusal."""
+"""RDDL through pyRDDLGym: exact probabilities, comparison with the simulator, and every error."""
 
 import sys
 from pathlib import Path
@@ -42,7 +42,7 @@ instance walk_1 {
 
 @pytest.fixture
 def rddl():
-    """pyRDDLGym and what it imports may warn; that is not ours to mend."""
+    """pyRDDLGym and its dependencies may warn, which does not concern these tests."""
     return pytest.importorskip("pyRDDLGym")
 
 
@@ -73,7 +73,7 @@ def test_a_small_model_exactly(capfd):
     assert mdp.n_choices == 8 * 3 + 4  # no repairs in the last shift
     assert mdp.state_name(int(np.argmax(mdp.start))) == at("true", "false", 0)
     reached, reward = row(mdp, at("false", "true", 0), "noop")
-    # m1 is down and spoils m2 with 1/2; if not spoiled, m2 runs on with 0.9.
+    # m1 is down and damages m2 with probability 1/2; otherwise m2 keeps running with probability 0.9.
     assert reached == pytest.approx({at("false", "true", 1): 0.45, at("false", "false", 1): 0.55})
     assert reward == 1
     reached, reward = row(mdp, at("true", "true", 1), "repair(m2)")
@@ -95,7 +95,7 @@ def test_the_best_average_is_that_of_a_linear_program():
 
 @pytest.mark.usefixtures("rddl")
 def test_the_simulator_agrees():
-    """pyRDDLGym's own simulator, an independent interpreter, visits only known transitions, as often as they say."""
+    """pyRDDLGym's own simulator, an independent interpreter, takes only transitions of the model, as often as their probabilities say."""
     from pyRDDLGym.core.env import RDDLEnv
 
     mdp = read_rddl(DOMAIN, INSTANCE)
@@ -177,12 +177,12 @@ def test_an_instance_without_its_non_fluents(tmp_path):
         read_rddl(domain, instance)
 
 
-def test_files_that_are_not_there(tmp_path):
+def test_missing_files(tmp_path):
     with pytest.raises(SourceError, match=r"there is no file .*none\.rddl"):
         read_rddl(DOMAIN, tmp_path / "none.rddl")
 
 
-def test_without_pyrddlgym_it_says_what_to_install(monkeypatch):
+def test_without_pyrddlgym_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyRDDLGym", None)
     monkeypatch.setitem(sys.modules, "pyRDDLGym.core.compiler.levels", None)
     with pytest.raises(SettingError, match=r"pip install 'manyways\[rddl\]'"):

@@ -48,12 +48,12 @@ def test_a_model_is_its_own_source():
         ("no/such/map.txt", "there is no file 'no/such/map.txt'"),
     ],
 )
-def test_unknown_names_come_with_a_hint(source, hint):
+def test_unknown_names_get_a_hint(source, hint):
     assert hint in refusal(source)
 
 
 @pytest.mark.parametrize("length", [300, 5000])
-def test_a_name_too_long_for_a_file_is_no_file(length):
+def test_names_that_are_too_long_for_a_file(length):
     assert "there is no file" in refusal("x" * length)
 
 

@@ -1,4 +1,4 @@
-"""PRISM and JANI files through Storm: exact small models, Storm's own long-run averages, and every refusal."""
+"""PRISM and JANI files through Storm: exact small models, Storm's own long-run averages, and every error."""
 
 import sys
 from pathlib import Path
@@ -131,7 +131,7 @@ def test_a_markov_chain_has_one_choice_in_each_state(tmp_path):
 
 @pytest.mark.usefixtures("stormpy")
 def test_a_deterministic_model(tmp_path):
-    """UMB leaves out the arrays that are trivial here."""
+    """UMB omits the arrays that are trivial here."""
     text = "mdp\nmodule m\n x : [0..2] init 0;\n [on] true -> (x'=mod(x+1,3));\n [off] true -> (x'=0);\nendmodule\n"
     by_name = rows(read_storm(write(tmp_path, text)))
     assert {key: next(iter(row)) for key, (row, _) in by_name.items()} == {
@@ -148,7 +148,7 @@ def test_choices_with_several_labels_or_none():
 
 
 @pytest.mark.usefixtures("stormpy")
-def test_jani_pays_the_expectation_of_what_transitions_pay():
+def test_rewards_of_transitions_in_jani_become_their_expectation():
     mdp = read_storm(TOLL, "p=0.25")
     assert rows(mdp) == {("x=0", "go"): ({"x=1": 0.25, "x=0": 0.75}, 2), ("x=1", "back"): ({"x=0": 1}, 0)}
     assert list(mdp.labels) == ["there"]
@@ -182,7 +182,7 @@ def exported(stormpy, program_file: Path, constants: str, folder: Path, digits: 
     [(TINY, "", None), (ROBOT, "N=3,B=6", "gain"), (ROBOT, "N=3,B=6", "moves"), (FLEET, "W=4", "gain")],
     ids=["lift", "robot gain", "robot moves", "fleet"],
 )
-def test_storms_drn_is_read_without_storm_as_its_program_is_with_it(stormpy, tmp_path, program, constants, reward):
+def test_a_drn_file_of_storm_is_the_same_model_as_its_program(stormpy, tmp_path, program, constants, reward):
     path = program if isinstance(program, Path) else write(tmp_path, program, "lift.prism")
     theirs, ours = read_storm(path, constants, reward), read_drn(exported(stormpy, path, constants, tmp_path), reward)
     assert ours.digest == theirs.digest, "transitions, rewards, labels and start to the last bit"
@@ -204,7 +204,7 @@ def test_the_ten_digits_that_storm_writes_by_default_are_enough(stormpy, tmp_pat
     np.testing.assert_array_equal(ours.reward, theirs.reward)
 
 
-def test_choices_that_storm_exports_without_labels_are_called_by_their_rank(stormpy, tmp_path):
+def test_choices_that_storm_exports_without_labels_are_named_by_their_rank(stormpy, tmp_path):
     program = write(tmp_path, TINY, "lift.prism")
     model = stormpy.build_model(stormpy.parse_prism_program(program))
     stormpy.io.export_to_drn(model, tmp_path / "plain.drn")
@@ -215,7 +215,7 @@ def test_choices_that_storm_exports_without_labels_are_called_by_their_rank(stor
 
 
 def odd_names() -> MDP:
-    """Two states with labels, names and actions that a text format might stumble over."""
+    """Two states with labels, names and actions that are difficult for a text format."""
     return MDP.from_csr(
         sparse.csr_array([[1 / 3, 2 / 3], [1, 0], [0.1, 0.9]]),
         [1e-3, -2.5, 1 / 7],
@@ -280,8 +280,8 @@ def test_storm_reads_our_drn_and_agrees_on_the_best_average(stormpy, tmp_path, m
     [(ROBOT, "N=6,B=20", 576), (FLEET, "W=9", 10_000), (FLEET, "W=17", 104_976)],
     ids=["robot", "fleet of 10,000", "fleet of 105,000"],
 )
-def test_the_best_average_is_storms(stormpy, path, constants, states):
-    """Storm with its sound methods at its default precision. It took 20 s for robot N=12,B=80, hence the fleet."""
+def test_the_best_average_agrees_with_storm(stormpy, path, constants, states):
+    """Storm with its sound methods at its default precision; the fleet, because robot N=12,B=80 takes Storm too long."""
     mdp = read_storm(path, constants, "gain")
     assert mdp.n_states == states
     assert Polytope(mdp).best(mdp.reward).value == pytest.approx(storm_average(stormpy, path, constants), rel=1e-6)
@@ -300,7 +300,7 @@ endmodule
 
 
 @pytest.mark.usefixtures("stormpy")
-def test_rounding_is_forgiven_but_leaving_a_range_is_not(tmp_path):
+def test_rounding_errors_are_accepted_but_leaving_a_range_is_not(tmp_path):
     path = write(tmp_path, ROUNDED)
     mdp = read_storm(path, "TOP=3")
     assert mdp.n_states == 40
@@ -352,7 +352,7 @@ def test_settings_that_do_not_fit(tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_without_stormpy_it_says_what_to_install(monkeypatch):
+def test_without_stormpy_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "stormpy", None)
     with pytest.raises(
         SettingError, match=r"PRISM's language or JANI needs stormpy, .* pip install 'manyways\[storm\]'"

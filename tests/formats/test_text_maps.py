@@ -134,13 +134,13 @@ def test_world_file_with_rows_alone(write):
     assert mdp.name == "world"
 
 
-def test_settings_win_over_the_file(write):
+def test_settings_take_precedence_over_the_file(write):
     path = write({"rows": ["S.G"], "correct_transition": 0.5, "reward": {"goal": 3.0, "step": -1.0}})
     expected = world_from_text("S.G", "world", correct_transition=0.75, goal_reward=3.0, step_reward=-2.0)
     assert mw.read(f"{path}?correct_transition=0.75&step_reward=-2").digest == expected.digest
 
 
-def test_json_is_known_by_its_content_too(write):
+def test_json_is_recognised_by_its_content(write):
     assert mw.read(write('\n {"rows": ["S.G"]}', "world.txt")).n_states == 3
 
 
@@ -183,7 +183,7 @@ def test_world_file_with_an_impossible_probability(write):
         mw.read(write({"rows": ["S.G"], "correct_transition": 1.5}))
 
 
-# ---- files that are no text -------------------------------------------------------------------
+# ---- files that are not text ------------------------------------------------------------------
 
 
 def test_folder(tmp_path):
@@ -203,7 +203,7 @@ def test_file_too_large(write, monkeypatch):
     assert "has 15 bytes, more than the 10 that are read" in refusal(write(MAP))
 
 
-# ---- anything at all --------------------------------------------------------------------------
+# ---- arbitrary input ---------------------------------------------------------------------------
 
 numbers = st.integers() | st.floats()
 scalars = st.none() | st.booleans() | numbers | st.text(max_size=5)
@@ -248,7 +248,7 @@ def test_any_json_is_read_or_refused(text):
 
 @st.composite
 def drawn_maps(draw) -> list[str]:
-    """Maps with one start and one goal, side by side so that there is a way."""
+    """Maps with one start and one goal, side by side so that the goal can be reached."""
     height, width = draw(st.integers(1, 5)), draw(st.integers(2, 5))
     cells = draw(st.lists(st.text("#.", min_size=width, max_size=width), min_size=height, max_size=height))
     row, column = draw(st.integers(0, height - 1)), draw(st.integers(0, width - 2))

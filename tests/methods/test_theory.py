@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from manyways import MDP, EmptyDomain, FrankWolfe, Polytope, ProjectedGradient, SetObjective, SettingError
-from manyways.polytope import largest_at_least
 from manyways.methods import Watch
 from manyways.methods.theory import diameter_bound, frank_wolfe_bound, lipschitz_constant, projected_gradient_bound
+from manyways.polytope import largest_at_least
 from problems import random_accessible_mdp
 from shared import paper_objective
 

@@ -549,7 +549,8 @@ def test_pickled_objects_are_refused_and_not_run(saved, tmp_path):
     ],
 )
 def test_header_with_nonsense(saved, part, key, value):
-    assert "damaged" in refusal(rewrite(saved, header=lambda h: h[part].update({key: value})))
+    message = refusal(rewrite(saved, header=lambda h: h[part].update({key: value})))
+    assert "is damaged" in message or ("cannot be read here: there is no" in message and part == "settings")
 
 
 @pytest.mark.parametrize("part", ["model", "settings", "result", "versions", "certificate"])

@@ -30,7 +30,7 @@ def position(mdp: mw.MDP, label: str) -> Cell:
     return mdp.layout.position(int(np.flatnonzero(mdp.labels[label])[0]))
 
 
-def test_grids_are_the_papers_unless_told_otherwise():
+def test_the_default_grid_is_that_of_the_paper():
     walls = drawn("..#.", ".#..", "....")
     plain = mw.grid_world(walls, (0, 0), (2, 3))
     assert plain.digest == mw.grid_world(walls, (0, 0), (2, 3), directions=4, enterable_walls=True).digest
@@ -38,7 +38,7 @@ def test_grids_are_the_papers_unless_told_otherwise():
     assert mw.nine_rooms(7).digest.startswith("d0d56b1e0bb5a6cc")
 
 
-def test_eight_directions_by_hand():
+def test_a_small_grid_with_eight_directions():
     mdp = mw.grid_world(drawn("...", "#.."), (0, 0), (1, 2), directions=8, correct_transition=0.8)
     assert mdp.action_names == (
         *("down", "left", "up", "right", "down-left", "down-right", "up-left", "up-right", "stop"),
@@ -89,7 +89,7 @@ def test_eight_directions_by_hand():
     }
 
 
-def test_closed_walls_by_hand():
+def test_a_small_grid_with_closed_walls():
     mdp = mw.grid_world(drawn(".#", "..", ".#"), (0, 0), (2, 0), enterable_walls=False, correct_transition=0.8)
     assert mdp.layout.cells.tolist() == [0, 2, 3, 4]
     assert (mdp.layout.blocked == drawn(".#", "..", ".#")).all()
@@ -115,7 +115,7 @@ def test_no_diagonal_cuts_a_corner_of_a_closed_wall():
     assert set(entered[0, 1]) == {"down", "left", "right", "down-left", "down-right", "stop"}
 
 
-def test_cells_that_the_start_does_not_lead_to_are_no_states():
+def test_unreachable_cells_are_not_states():
     walls = drawn("...#.", "##.##", ".....")
     mdp = mw.grid_world(walls, (0, 0), (2, 2), enterable_walls=False, labels={"left": np.indices(walls.shape)[1] < 2})
     assert [mdp.layout.position(s) for s in range(mdp.n_states)] == [(0, 0), (0, 1), (0, 2), (1, 2), (2, 2)]
@@ -125,7 +125,7 @@ def test_cells_that_the_start_does_not_lead_to_are_no_states():
 
 
 def brute_force(walls: np.ndarray, start: Cell, goal: Cell, directions: int, correct: float) -> Choices:
-    """The rules of closed walls, written out anew, cell by cell."""
+    """The rules of closed walls, implemented a second time, cell by cell."""
     names = {(1, 0): "down", (0, -1): "left", (-1, 0): "up", (0, 1): "right"}
     if directions == 8:
         names |= {(a, b): f"{names[a, 0]}-{names[0, b]}" for a in (1, -1) for b in (-1, 1)}
@@ -155,7 +155,7 @@ def brute_force(walls: np.ndarray, start: Cell, goal: Cell, directions: int, cor
 
 @pytest.mark.parametrize("directions", [4, 8])
 @pytest.mark.parametrize("seed", range(12))
-def test_closed_walls_are_as_written_out_anew(directions, seed):
+def test_closed_walls_agree_with_brute_force(directions, seed):
     draw = np.random.default_rng(seed)
     walls = draw.random(draw.integers(2, 8, 2)) < 0.3
     walls[0] = walls[:, -1] = False

@@ -188,8 +188,7 @@ def nearest(context: Context, plan: int) -> Iterator[Remark]:
 
 def _region_of_difference(context: Context, plan: int, other: int) -> str | None:
     """The region whose share of the divergence of two plans exceeds its share of their time most."""
-    # Times too small for half of them to be a number would give an infinite divergence.
-    p, q = (np.where(x > 1e-300, x, 0.0) for x in context.plans.occupancies[[plan, other]])
+    p, q = context.plans.occupancies[[plan, other]]
     apart = np.add.reduceat(divergence_by_place(p, q), context.plans.mdp.first_choice[:-1])
     time = (context.survey.by_state[plan] + context.survey.by_state[other]) / 2
     if apart.sum() <= 0:

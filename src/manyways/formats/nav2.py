@@ -265,6 +265,10 @@ def _pgm_brightness(image: Any, content: bytes, name: str) -> tuple[np.ndarray, 
     maxval = tile.args[-1] if isinstance(tile.args, tuple) else full
     _check_pgm_length(content, tile.offset, image.width * image.height, 1 if full == 255 else 2, name)
     stretched = np.asarray(image).astype(np.int32)
+    if content.startswith(b"P5"):
+        raw = np.frombuffer(content, np.uint8 if full == 255 else ">u2", stretched.size, tile.offset)
+        if raw.max() > maxval:  # Pillow would make it white, and so perhaps free
+            raise SourceError(f"{name}: the PGM image has a pixel of {raw.max()} above its maxval {maxval}")
     return (stretched if maxval == full else np.rint(stretched * (maxval / full))), maxval
 
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import splu
+from scipy.sparse.linalg import SuperLU, splu
 
-from manyways.errors import SettingError
+from manyways.errors import SettingError, SolverError
 from manyways.model.graph import closed_components, levels_towards
 from manyways.model.mdp import MDP
 from manyways.types import Bools, Floats, Ints, Sparse
@@ -86,8 +86,7 @@ def long_run_occupancy(mdp: MDP, policy: Floats) -> Floats:
 def discounted_occupancy(mdp: MDP, policy: Floats, discount: float) -> Floats:
     """(N,) the discounted occupancy of an (N,) policy, normalised to sum to one."""
     policy = check_policy(mdp, policy)
-    system = sparse.eye_array(mdp.n_states, format="csr") - discount * chain(mdp, policy)
-    visits = splu(system.tocsc()).solve((1 - discount) * mdp.start, trans="T")
+    visits = factors_of(chain(mdp, policy), discount).solve((1 - discount) * mdp.start, trans="T")
     return _spread(mdp, policy, np.maximum(visits, 0.0))
 
 
@@ -180,23 +179,53 @@ def _absorbed(p: Sparse, start: Floats, recurrent: Bools) -> Floats:
     arriving = np.where(recurrent, start, 0.0)
     transient = np.flatnonzero(~recurrent)
     if transient.size and start[transient].any():
-        rows = p[transient]
-        system = sparse.eye_array(transient.size, format="csr") - rows[:, transient]
-        visits = np.maximum(splu(system.tocsc()).solve(start[transient], trans="T"), 0.0)
-        arriving += np.where(recurrent, rows.T @ visits, 0.0)
+        entered = np.where(recurrent, 0.0, start)
+        visits = np.maximum(factors_of(p, cut_at=np.flatnonzero(recurrent)).solve(entered, trans="T"), 0.0)
+        visits[recurrent] = 0.0
+        arriving += np.where(recurrent, p.T @ visits, 0.0)
     return arriving
 
 
 def _renewal_measure(block: Sparse, fixed: Ints) -> Floats:
     """Expected visits to each state between visits to its class's fixed state (itself 1)."""
-    mass = np.zeros(block.shape[0])
-    mass[fixed] = 1.0
-    others = np.setdiff1d(np.arange(block.shape[0]), fixed, assume_unique=True)
-    if others.size:
-        inflow = block[fixed][:, others].T @ np.ones(len(fixed))
-        system = sparse.eye_array(others.size, format="csr") - block[others][:, others]
-        mass[others] = np.maximum(splu(system.tocsc()).solve(inflow, trans="T"), 0.0)
-    return mass
+    unit = np.zeros(block.shape[0])
+    unit[fixed] = 1.0
+    return np.maximum(factors_of(block, cut_at=fixed).solve(unit, trans="T"), 0.0)
+
+
+def factors_of(p: Sparse, discount: float = 1.0, cut_at: Ints | None = None) -> SuperLU:
+    """LU factors of `system_of` the same."""
+    return factorised(system_of(p, discount, cut_at))
+
+
+def system_of(p: Sparse, discount: float = 1.0, cut_at: Ints | None = None) -> Sparse:
+    """(S, S) CSC of I - discount P for an (S, S) chain P, with the columns of the states `cut_at` dropped from P.
+
+    The diagonal 1 - discount p_ss is computed from the other entries of the row, without cancellation: a state that is
+    left with a probability of 1e-300 is still left.
+    """
+    n = p.shape[0]
+    own = np.repeat(np.arange(n), np.diff(p.indptr))
+    away = np.where(p.indices == own, 0.0, p.data)
+    leaving = (1 - discount) + discount * np.bincount(own, away, minlength=n)
+    if cut_at is not None:
+        dropped = np.zeros(n, bool)
+        dropped[cut_at] = True
+        leaving[cut_at] = 1.0
+        away = np.where(dropped[p.indices], 0.0, away)
+    rest = sparse.csr_array((discount * away, p.indices, p.indptr), shape=p.shape)
+    return (sparse.diags_array(leaving, format="csr") - rest).tocsc()
+
+
+def factorised(system: Sparse) -> SuperLU:
+    """Sparse LU factors; raises a `SolverError` if the system is singular in double precision."""
+    try:
+        return splu(system)
+    except RuntimeError:
+        raise SolverError(
+            "the chain of a policy mixes too slowly for double precision: a state is left with a probability that "
+            "rounding loses; scale the model, or leave out what practically never happens"
+        ) from None
 
 
 def _argmax_by_group(values: Floats, group: Ints, count: int) -> Ints:

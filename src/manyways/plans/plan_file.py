@@ -26,6 +26,7 @@ from manyways.model.occupancy import check_policy
 from manyways.objectives import OBJECTIVES, MeanDivergence
 from manyways.plans.certificate import Certificate, Check
 from manyways.polytope import CRITERIA
+from manyways.registry import UnknownKind
 
 SCHEMA = "manyways plans"
 VERSION, READABLE = 2, (1, 2)
@@ -114,6 +115,10 @@ def _fields(path: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarra
         }
     except PlanFileError:
         raise
+    except UnknownKind as error:
+        raise PlanFileError(
+            f"{path} cannot be read here: ", in_python=str(error), on_command_line=error.on_command_line
+        ) from None
     except (KeyError, TypeError, IndexError, ValueError) as error:
         raise PlanFileError(f"{path} is damaged: {error}") from None
 

@@ -21,17 +21,25 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from manyways.model.graph import closed_components, reachable, recurrent_core
 from manyways.model.mdp import MDP
-from manyways.model.occupancy import WELL_CHOSEN, choices_towards, dominance, first_best, stationary_distributions
+from manyways.model.occupancy import (
+    WELL_CHOSEN,
+    choices_towards,
+    dominance,
+    factorised,
+    factors_of,
+    first_best,
+    stationary_distributions,
+    system_of,
+)
 from manyways.polytope.oracle import Pause
 from manyways.polytope.vertex import Answer, Vertex
 from manyways.types import Floats, Ints, Sparse
 
 MAX_ITERATIONS = 1000
-RELATIVE_TOLERANCE = 1e-13
+RELATIVE_TOLERANCE = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +58,6 @@ class PolicyIteration:
         self.discount = discount
         self._pause = pause or Pause()
         self._core = recurrent_core(mdp) if discount == 1 else None
-        self._identity = sparse.eye_array(mdp.n_states, format="csr")
 
     def best(self, c: Floats, warm: Vertex | None = None) -> Answer:
         """The vertex of highest <c, rho> for an (N,) c."""
@@ -60,7 +67,7 @@ class PolicyIteration:
         """The same, starting from a policy with one choice per state (S,)."""
         mdp = self.mdp
         best: _Evaluation | None = None
-        bound = np.inf
+        bound, dual = np.inf, np.zeros(mdp.n_states)
         seen: set[bytes] = set()
         for _ in range(MAX_ITERATIONS):
             self._pause()
@@ -68,11 +75,15 @@ class PolicyIteration:
             future = c + self.discount * (mdp.transitions @ now.values)
             # An advantage is real only if it exceeds the residual of the policy's own equations.
             own = future[now.choices] - now.values - (now.gain if self.discount == 1 else 0.0)
-            tolerance = RELATIVE_TOLERANCE * np.abs(c).max() + 4 * np.abs(own).max()
-            if best is not None and now.gain < best.gain - tolerance:
+            # Row by row, so that a huge reward blurs no comparison but its own.
+            size = np.abs(c) + mdp.transitions @ np.abs(now.values) + abs(now.gain)
+            tolerance = RELATIVE_TOLERANCE * size[now.choices] + 4 * np.abs(own)
+            if best is not None and now.gain < best.gain - float(now.visits @ tolerance):
                 break  # only rounding can lower the gain, so these policies are equally good
             best = now
-            bound = min(bound, self._bound(future, now.values))
+            proved = self._bound(future, now.values)
+            if proved < bound:
+                bound, dual = proved, now.values
             top = np.maximum.reduceat(future, mdp.first_choice[:-1])
             better = top > future[now.choices] + tolerance
             if not better.any():
@@ -85,7 +96,7 @@ class PolicyIteration:
         occupancy = np.zeros(mdp.n_choices)
         occupancy[best.choices] = best.visits
         value = float(occupancy @ c)
-        return Answer(occupancy, best.choices, value=value, bound=max(bound, value))
+        return Answer(occupancy, best.choices, value=value, bound=max(bound, value), dual=dual)
 
     def _bound(self, future: Floats, values: Floats) -> float:
         advantage = (future - values[self.mdp.choice_state]).max()
@@ -111,7 +122,7 @@ class PolicyIteration:
         if self.discount == 1:
             choices, p, reference = self._unichain(choices, p, c)
             return self._evaluate_average(choices, p, c, reference)
-        lu = splu((self._identity - self.discount * p).tocsc())
+        lu = factors_of(p, self.discount)
         visits = np.maximum(lu.solve((1 - self.discount) * self.mdp.start, trans="T"), 0.0)
         visits /= visits.sum()
         return _Evaluation(choices, visits, lu.solve(c[choices]), float(visits @ c[choices]))
@@ -121,9 +132,8 @@ class PolicyIteration:
         occupancy and so the gain, and what is earned above the gain until the next visit the values."""
         n = self.mdp.n_states
         while True:
-            cut = p.copy()
-            cut.data = np.where(cut.indices == reference, 0.0, cut.data)
-            lu = splu((self._identity - cut).tocsc())
+            system = system_of(p, cut_at=np.array([reference]))
+            lu = factorised(system)
             unit = np.zeros(n)
             unit[reference] = 1.0
             visits = np.maximum(lu.solve(unit, trans="T"), 0.0)
@@ -135,7 +145,7 @@ class PolicyIteration:
         gain = float(visits @ c[choices])
         values = lu.solve(c[choices] - gain)
         for _ in range(2):  # iterative refinement reduces the residual to the last digits
-            values += lu.solve(c[choices] - gain - values + cut @ values)
+            values += lu.solve(c[choices] - gain - system @ values)
         values[reference] = 0.0
         return _Evaluation(choices, visits, values, gain)
 

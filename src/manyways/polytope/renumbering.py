@@ -41,7 +41,11 @@ class RenumberedSweeps:
         occupancy[self._choices] = found.occupancy
         choices = np.empty(len(self._states), np.int64)
         choices[self._states] = self._choices[np.asarray(found.choices)]
-        return Answer(occupancy, choices, value=found.value, bound=found.bound, memory=found)
+        dual = None
+        if found.dual is not None:
+            dual = np.empty(len(self._states))
+            dual[self._states] = found.dual
+        return Answer(occupancy, choices, value=found.value, bound=found.bound, dual=dual, memory=found)
 
     def _on_copy(self, warm: Vertex | None) -> Vertex | None:
         """A warm start in the numbers of the copy."""

@@ -35,10 +35,13 @@ from manyways.model.occupancy import choices_towards
 from manyways.polytope.oracle import Pause
 from manyways.polytope.policy_iteration import PolicyIteration
 from manyways.polytope.vertex import Answer, Vertex
-from manyways.types import Floats
+from manyways.types import Floats, Ints
 
 TOLERANCE = 1e-9
-"""Of the proved optimum, relative to the largest |c|."""
+"""Of the proved optimum, relative to the largest |c| of the policy's own choices: never of the whole model, in which one
+forbidden choice may cost 10^10 times as much as all others."""
+PROVED = 1e-6
+"""Relative to the typical |c| of the answer; what is proved less well is left to exact policy iteration."""
 MASS_LEFT = 1e-12
 MAX_ITERATIONS = 400
 GREEDY_PASSES = 3
@@ -65,6 +68,14 @@ class _State:
 
     def copy(self) -> _State:
         return _State(self.choice.copy(), self.h.copy(), self.y.copy(), self.reference, self.g)
+
+
+def _typical(c: Floats, found: Answer) -> float:
+    """The size of what the answer earns: its mean |c|, or the median over its policy where a few choices make up the
+    mean."""
+    size = np.abs(c[found.choices])
+    sizes = float(found.occupancy @ np.abs(c)), float(np.median(size[size > 0])) if size.any() else 0.0
+    return min((s for s in sizes if s > 0), default=0.0)
 
 
 class _GaveUp(Exception):
@@ -98,24 +109,24 @@ class Sweeps:
         else:
             state = self._start(c)
         try:
-            if self.discount < 1:
-                return self._discounted(c, state)
-            return self._average(c, state)
+            found = self._discounted(c, state) if self.discount < 1 else self._average(c, state)
         except _GaveUp:
-            return self._exactly(c, state)
+            return self._exactly(c, state.choice.astype(np.int64))
+        well = found.bound - found.value <= PROVED * _typical(c, found)
+        return found if well else self._exactly(c, np.asarray(found.choices))
 
     # ---- the two criteria ---------------------------------------------------------------------
 
     def _average(self, c: Floats, at: _State) -> Answer:
-        scale = float(np.abs(c).max())
         stay = int(self._loops[np.argmax(c[self._loops])]) if self._loops.size else -1
         floor = float(c[stay]) if stay >= 0 else float(c.min())
-        at.g = max(at.g, floor)
+        at.g = max(at.g, floor, float(c[at.choice].min()))
         fresh, at.fresh = at.fresh, False
         lower, upper = floor, float(c.max())
         order, cycle, surplus, change, cuts = np.empty(0, np.int32), 1.0, np.inf, np.inf, 0
         for iteration in range(MAX_ITERATIONS):
             self._pause()
+            scale = float(np.abs(c[at.choice]).max())
             span = scale + float(np.abs(at.h).max())
             changes, moved, top = 0, EVALUATED * span, np.inf
             # The current policy is evaluated before it is improved. Its gain is attainable; greedy steps at a gain that
@@ -154,10 +165,10 @@ class Sweeps:
         return self._vertex(c, at, order, waiting, visits, top)
 
     def _discounted(self, c: Floats, at: _State) -> Answer:
-        scale = float(np.abs(c).max())
         order = self._order_anyway(at)
         for iteration in range(MAX_ITERATIONS):
             self._pause()
+            scale = float(np.abs(c[at.choice]).max())
             span = scale + float(np.abs(at.h).max())
             top, bottom = self._bounds(c, at)
             if iteration and top - bottom <= TOLERANCE * scale:
@@ -274,7 +285,9 @@ class Sweeps:
         occupancy = np.zeros(self.mdp.n_choices)
         occupancy[at.choice] = visits / visits[order].sum()  # in this order, rounding does not depend on the numbering
         value = float(occupancy @ c)
-        return Answer(occupancy, at.choice.astype(np.int64), value=value, bound=max(top, value), memory=at)
+        return Answer(
+            occupancy, at.choice.astype(np.int64), value=value, bound=max(top, value), dual=at.h.copy(), memory=at
+        )
 
     def _staying(self, c: Floats, at: _State, stay: int, top: float) -> Answer:
         """Staying in one state is best: all states lead there. The warm start keeps the round-trip policy."""
@@ -286,8 +299,8 @@ class Sweeps:
         occupancy[stay] = 1.0
         at.g = -np.inf
         value = float(c[stay])
-        return Answer(occupancy, choices, value=value, bound=max(top, value), memory=at)
+        return Answer(occupancy, choices, value=value, bound=max(top, value), dual=at.h.copy(), memory=at)
 
-    def _exactly(self, c: Floats, at: _State) -> Answer:
-        found = self.exact.best_from(c, at.choice.astype(np.int64))
+    def _exactly(self, c: Floats, choices: Ints) -> Answer:
+        found = self.exact.best_from(c, choices)
         return replace(found, memory=self._from_policy(c, found))

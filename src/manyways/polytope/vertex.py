@@ -27,10 +27,12 @@ class Answer(Vertex):
 
     Attributes:
         value: <c, occupancy>.
-        bound: no point of the feasible set has more than this; proved by weak duality.
+        bound: no point of the feasible set has more than this; proved by weak duality, up to rounding.
+        dual: (S,) the relative values that prove the bound, where the oracle has them.
         memory: where the oracle stood at the end, for its next solve; of no use to anybody else.
     """
 
     value: float = field(kw_only=True)
     bound: float = field(kw_only=True)
+    dual: Floats | None = field(default=None, kw_only=True, repr=False)
     memory: Any = field(default=None, kw_only=True, repr=False)

@@ -1,0 +1,109 @@
+"""Sums of products with proved error bounds: the arithmetic of `manyways.plans.checker`.
+
+Every product of two doubles is split into two doubles whose sum it is (Dekker), every sum likewise (Knuth), and the parts
+are added with compensation (Ogita, Rump and Oishi, SIAM J. Sci. Comput. 26, 2005, proposition 4.5): the result of adding
+n terms differs from the exact sum S by at most u |S| + gamma^2 sum |terms|, with u = 2^-53 and gamma = n u / (1 - n u). So
+terms that are 10^15 times as large as their sum may cancel without harm.
+
+A compensated sum is a row (sum, compensation, sum of sizes, number of terms) of an array (n, 4) that starts as zeros.
+
+Assumed: IEEE doubles rounded to nearest, no flush to zero, all numbers below 1e140 (which the checker ensures).
+"""
+
+from __future__ import annotations
+
+from manyways.kernels.compiler import compiled
+
+U = 2.0**-53
+TINY = 1e-290
+"""Added to every error bound, because the last digits of products may have underflowed."""
+SPLITTER = 134217729.0
+"""2^27 + 1, which cuts a double into two halves."""
+
+
+@compiled
+def _add(total, at, term):
+    """Add a double."""
+    before = total[at, 0]
+    now = before + term
+    kept = now - before
+    total[at, 0] = now
+    total[at, 1] += (before - (now - kept)) + (term - kept)
+    total[at, 2] += abs(term)
+    total[at, 3] += 1.0
+
+
+@compiled
+def _rest(a, b, product):
+    """What is missing from fl(a b) = product: a b = product + rest, exactly."""
+    c = SPLITTER * a
+    a_high = c - (c - a)
+    a_low = a - a_high
+    c = SPLITTER * b
+    b_high = c - (c - b)
+    b_low = b - b_high
+    return a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
+
+
+@compiled
+def surpluses(rows, indptr, indices, data, state, c, h, left, terms, total):
+    """For each of the rows, the sum of p_j (c + h_j - h_s - (1 - discount) h_j) over its transitions.
+
+    h (m, S) is an unevaluated sum of m vectors; 1 - discount is left[0] + left[1], exactly; rewards c (N,); `terms`
+    (1 + 6 m,) is work space; `total` (rows, 4). Divided by the sum of the p_j this is c + discount P h - h.
+    """
+    for i in range(len(rows)):
+        x = rows[i]
+        s = state[x]
+        terms[0] = c[x]
+        for t in range(indptr[x], indptr[x + 1]):
+            j = indices[t]
+            n = 1
+            for m in range(len(h)):
+                a = h[m, j]
+                difference = a - h[m, s]
+                kept = difference - a
+                terms[n] = difference
+                terms[n + 1] = (a - (difference - kept)) + (-h[m, s] - kept)
+                n += 2
+                for part in range(2):
+                    if left[part] != 0.0:
+                        product = -left[part] * a
+                        terms[n] = product
+                        terms[n + 1] = _rest(-left[part], a, product)
+                        n += 2
+            for m in range(n):
+                product = data[t] * terms[m]
+                if product != 0.0:
+                    _add(total, i, product)
+                    _add(total, i, _rest(data[t], terms[m], product))
+
+
+@compiled
+def flows(rows, indptr, indices, data, state, w, by_row, into, net):
+    """The flow w_x p_j, added up by row (rows, 4), into each state (S, 4), and net out of each state (S, 4).
+
+    w (m, N) is an unevaluated sum of m vectors.
+    """
+    for i in range(len(rows)):
+        x = rows[i]
+        s = state[x]
+        for t in range(indptr[x], indptr[x + 1]):
+            j = indices[t]
+            for m in range(len(w)):
+                term = w[m, x] * data[t]
+                rest = _rest(w[m, x], data[t], term)
+                for _ in range(2):
+                    _add(by_row, i, term)
+                    _add(into, j, term)
+                    if j != s:
+                        _add(net, s, term)
+                        _add(net, j, -term)
+                    term = rest
+
+
+@compiled
+def sums(values, group, total):
+    """The sums of values (n,) by group (n,)."""
+    for i in range(len(values)):
+        _add(total, group[i], values[i])

@@ -1,0 +1,369 @@
+"""Proved statements about plans of a model: no solver, only arithmetic whose errors are bounded.
+
+Somebody else has found vectors (`plans.proofs`); nothing is assumed about them. Whatever they hold, what is stated here
+is true of the exact model, in which every row of probabilities, every state's policy and the start are divided by their
+exact sums. Bad vectors give wide intervals, or None ("not proved").
+
+*Surplus.* For a function h of the states, the surplus of a choice is c + discount P h - h. It is computed with
+error-free transformations (`kernels.exact`), so that huge terms cancel without harm.
+
+*Optimum.* No policy earns more than the largest surplus of the choices that the start can reach, plus
+(1 - discount) <start, h>: weak duality.
+
+*Reward of a policy.* The policy's long-run reward is a mean of its surpluses over its recurrent class, so it lies between
+the smallest and the largest of them. That there is one recurrent class is proved by y >= 0 with y_s - discount P y >= theta
+> 0 in all states within reach but z, and y_z = 0: then y / theta bounds the expected time to z, and z is met for sure.
+
+*Occupancy.* Let x be a flow with residual rho (flow out of each state minus flow in) and mass 1 + tau. It differs from
+the policy's occupancy by at most E = 2 (sum |rho_s| y_s / theta + |tau|) + |tau| in the 1-norm; where the policy
+randomises, errors of the shares are added.
+
+*Divergence.* If p and q are within E_p and E_q of the true distributions, the computed Jensen-Shannon divergence is
+within w(E_p) + w(E_q) of the true one, and rounding, with w(E) = E/2 (1 + ln(1 + 2/E)).
+
+*Frank-Wolfe gap.* The gradient lies between bounds that follow from x and E; the gap is at most the upper bound for its
+upper end minus what the plan has at its lower end.
+
+An interval is a pair (low, high) of floats or arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from manyways.kernels import exact
+from manyways.model.mdp import MDP
+from manyways.types import Bools, Floats, Ints
+
+U = exact.U
+LARGEST = 1e140
+"""Numbers beyond this could overflow in products, so nothing is stated about them."""
+
+Interval = tuple[Floats, Floats]
+
+
+def down(v: Floats | float) -> Floats:
+    return np.nextafter(v, -np.inf)
+
+
+def up(v: Floats | float) -> Floats:
+    return np.nextafter(v, np.inf)
+
+
+# ---- intervals ----------------------------------------------------------------------------------
+
+
+def _plus(a: Interval, b: Interval) -> Interval:
+    return down(a[0] + b[0]), up(a[1] + b[1])
+
+
+def _minus(a: Interval) -> Interval:
+    return -a[1], -a[0]
+
+
+def _times(a: Interval, b: Interval) -> Interval:
+    four = np.stack(np.broadcast_arrays(a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1]))
+    return down(four.min(axis=0)), up(four.max(axis=0))
+
+
+def _over(a: Interval, b: Interval) -> Interval:
+    """a / b for b > 0."""
+    four = np.stack(np.broadcast_arrays(a[0] / b[0], a[0] / b[1], a[1] / b[0], a[1] / b[1]))
+    return down(four.min(axis=0)), up(four.max(axis=0))
+
+
+def _size(a: Interval) -> Floats:
+    return np.maximum(np.abs(a[0]), np.abs(a[1]))
+
+
+def _ends(total: Floats) -> Interval:
+    """The intervals (n,) of n compensated sums (n, 4); `kernels.exact` has the formula."""
+    value = total[:, 0] + total[:, 1]
+    gamma = 1.01 * total[:, 3] * U
+    error = 1.01 * (2 * U * np.abs(value) + gamma**2 * total[:, 2]) + exact.TINY
+    return down(value - error), up(value + error)
+
+
+def _sum(values: Floats) -> tuple[float, float]:
+    """The sum of doubles, rounded once."""
+    found = math.fsum(np.ravel(values).tolist())
+    return float(down(found)), float(up(found))
+
+
+def _sums(values: Floats, group: Ints, n: int) -> Interval:
+    """The sums (n,) of values (m,) by group (m,)."""
+    total = np.zeros((n, 4))
+    exact.sums(np.ascontiguousarray(values), group, total)
+    return _ends(total)
+
+
+# ---- the model ----------------------------------------------------------------------------------
+
+
+class ExactModel:
+    """A model under a discount, prepared for exact sums."""
+
+    def __init__(self, mdp: MDP, discount: float = 1.0) -> None:
+        matrix = mdp.transitions
+        self.mdp, self.discount = mdp, discount
+        # Copies, because a read-only array is another type to numba, which would compile everything twice.
+        self._csr = (np.array(matrix.indptr, np.int64), np.array(matrix.indices, np.int64), np.array(matrix.data))
+        self.state = np.array(mdp.choice_state)
+        self.first = np.array(mdp.first_choice)
+        self.reward = np.array(mdp.reward)
+        owner = np.repeat(np.arange(mdp.n_choices), np.diff(matrix.indptr))
+        self._row_sums = _sums(self._csr[2], owner, mdp.n_choices)
+        self.start = _over((mdp.start, mdp.start), _sum(mdp.start))
+        left = 1.0 - discount
+        kept = left - 1.0
+        self._left = np.array([left, (1.0 - (left - kept)) + (-discount - kept)])  # 1 - discount, exactly
+        self.left = (down(left), up(left))
+
+    def reach(self, seeds: Bools, choices: Bools) -> Bools:
+        """(S,) the states that can be reached from `seeds` (S,) by the marked choices (N,)."""
+        indptr, indices, _ = self._csr
+        seen, new = seeds.copy(), np.flatnonzero(seeds)
+        while new.size:
+            rows = _spans(self.first[new], self.first[new + 1])
+            rows = rows[choices[rows]]
+            ends = indices[_spans(indptr[rows], indptr[rows + 1])]
+            new = np.unique(ends[~seen[ends]])
+            seen[new] = True
+        return seen
+
+    def surplus(self, rows: Ints, c: Floats, h: Floats) -> Interval:
+        """(rows,) c + discount P h - h of the given choices, for rewards c (N,) and h (m, S)."""
+        return self._surplus(rows, c, h, self._left)
+
+    def mean_ahead(self, rows: Ints, y: Floats) -> Floats:
+        """(rows,) at least the mean of y (S,) over the next states of the given choices."""
+        found = self._surplus(rows, np.zeros(self.mdp.n_choices), y[None], np.zeros(2))
+        return up(found[1] + y[self.state[rows]])
+
+    def _surplus(self, rows: Ints, c: Floats, h: Floats, left: Floats) -> Interval:
+        total = np.zeros((len(rows), 4))
+        terms = np.empty(1 + 6 * len(h))
+        exact.surpluses(rows, *self._csr, self.state, np.array(c), np.array(h), left, terms, total)
+        return _over(_ends(total), (self._row_sums[0][rows], self._row_sums[1][rows]))
+
+    def flows(self, rows: Ints, w: Floats) -> tuple[Interval, Interval, Interval]:
+        """The flow w (m, N) of the given choices: by choice, into each state, and net out of each state."""
+        n = self.mdp.n_states
+        by_row, into, net = np.zeros((len(rows), 4)), np.zeros((n, 4)), np.zeros((n, 4))
+        exact.flows(rows, *self._csr, self.state, np.array(w), by_row, into, net)
+        return _ends(by_row), _ends(into), _ends(net)
+
+    def shift(self, h: Floats) -> tuple[float, float]:
+        """(1 - discount) <start, h>."""
+        if self.discount == 1:
+            return 0.0, 0.0
+        parts = [_times(self.start, (part, part)) for part in h]
+        low, high = _sum(np.stack([p[0] for p in parts]))[0], _sum(np.stack([p[1] for p in parts]))[1]
+        found = _times(self.left, (np.float64(low), np.float64(high)))
+        return float(found[0]), float(found[1])
+
+    def upper_bound(self, c: Floats, h: Floats) -> float:
+        """No policy earns more than this from the start, for rewards of at most c (N,)."""
+        if not _usable(c, h):
+            return math.inf
+        seen = self.reach(self.mdp.start > 0, np.ones(self.mdp.n_choices, bool))
+        rows = np.flatnonzero(seen[self.state])
+        return float(up(self.surplus(rows, c, h)[1].max() + self.shift(h)[1]))
+
+
+def _spans(begin: Ints, end: Ints) -> Ints:
+    """All integers in begin[i]:end[i], one range after the other."""
+    length = end - begin
+    return np.repeat(begin - np.concatenate([[0], np.cumsum(length)[:-1]]), length) + np.arange(length.sum())
+
+
+def _usable(*vectors: Floats) -> bool:
+    return all(bool(np.isfinite(v).all()) and bool((np.abs(v) < LARGEST).all()) for v in vectors)
+
+
+# ---- plans --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class PlanProof:
+    """The vectors from which statements about one plan are proved; sums of m vectors hold more digits than one.
+
+    Attributes:
+        h: (m, S) relative values of the policy.
+        w: (m, N) its occupancy divided by the sums of the rows.
+        y: (S,) bounds on the expected time to the reference, up to a factor.
+        reference: a state that the policy keeps returning to.
+    """
+
+    h: Floats
+    w: Floats
+    y: Floats
+    reference: int
+
+
+@dataclass(frozen=True, eq=False)
+class ProvedPlan:
+    """What is proved about one plan.
+
+    Attributes:
+        reward: the interval in which its reward lies.
+        x: (N,) its occupancy, nearly.
+        error: a bound on the 1-norm of the difference between x and the occupancy.
+        tight: the part of it that is not relative rounding of x.
+        possible: (N,) the choices that it takes in the long run; the occupancy of all others is zero.
+    """
+
+    reward: tuple[float, float]
+    x: Floats
+    error: float
+    tight: float
+    possible: Bools
+
+
+def prove_plan(model: ExactModel, policy: Floats, proof: PlanProof) -> ProvedPlan | None:
+    """What the vectors of a proof say about an (N,) policy; None if they prove nothing."""
+    mdp, z, n = model.mdp, proof.reference, model.mdp.n_states
+    if not (_usable(policy, proof.h, proof.w, proof.y, model.reward) and 0 <= z < n):
+        return None
+    taken, y = policy > 0, np.where(np.arange(n) == z, 0.0, proof.y)
+    if not ((policy >= 0).all() and np.logical_or.reduceat(taken, model.first[:-1]).all() and (y >= 0).all()):
+        return None
+    seen = model.reach(mdp.start > 0, taken)
+    if not seen[z]:
+        return None
+    theta = _decrease(model, policy, y, np.flatnonzero(taken & seen[model.state] & (model.state != z)))
+    if not theta > 0:
+        return None
+    # For the average, what z can reach is its recurrent class; with a discount, every state within reach counts.
+    own = model.reach(np.arange(n) == z, taken) if model.discount == 1 else seen
+    possible = taken & own[model.state]
+    rows = np.flatnonzero(possible)
+    earned = _by_state(model, rows, policy, model.surplus(rows, model.reward, proof.h))
+    states, shift = np.unique(model.state[rows]), model.shift(proof.h)
+    reward = float(down(earned[0][states].min() + shift[0])), float(up(earned[1][states].max() + shift[1]))
+    x, tight = _occupancy(model, policy, proof.w, y, theta, rows)
+    return ProvedPlan(reward, x, float(up(tight + 8 * U * _sum(x)[1])), tight, possible)
+
+
+def _decrease(model: ExactModel, policy: Floats, y: Floats, rows: Ints) -> float:
+    """The smallest y_s - discount P y over the states of the rows; infinite if there are none."""
+    if not len(rows):
+        return math.inf
+    fall = _minus(model.surplus(rows, np.zeros(model.mdp.n_choices), y[None]))
+    return float(_by_state(model, rows, policy, fall)[0][np.unique(model.state[rows])].min())
+
+
+def _by_state(model: ExactModel, rows: Ints, policy: Floats, v: Interval) -> Interval:
+    """(S,) the policy's mean of an interval over the rows; undefined in states without rows."""
+    n, owner = model.mdp.n_states, model.state[rows]
+    if len(np.unique(owner)) == len(rows):  # one choice in each state: its share is one, exactly
+        low, high = np.full(n, np.nan), np.full(n, np.nan)
+        low[owner], high[owner] = v
+        return low, high
+    weighted = _times((policy[rows], policy[rows]), v)
+    with np.errstate(all="ignore"):
+        return _over((_sums(weighted[0], owner, n)[0], _sums(weighted[1], owner, n)[1]), _sums(policy[rows], owner, n))
+
+
+def _occupancy(
+    model: ExactModel, policy: Floats, w: Floats, y: Floats, theta: float, rows: Ints
+) -> tuple[Floats, float]:
+    """(N,) the occupancy in w, and how far it is from the policy's at most, relative rounding of it not counted."""
+    n, owner = model.mdp.n_states, model.state[rows]
+    flow, into, residual = model.flows(rows, w)
+    if model.discount < 1:
+        residual = _plus(residual, _times(model.left, _plus(into, _minus(model.start))))
+    mass = _sum(flow[0])[0] - 1.0, _sum(flow[1])[1] - 1.0
+    off = float(up(max(abs(mass[0]), abs(mass[1]))))
+    lost, wrong = up(_size(residual) * up(y / theta)), 0.0
+    if len(np.unique(owner)) < len(rows):  # where the policy randomises, the shares must be the policy's as well
+        by, total = (_sums(flow[0], owner, n)[0], _sums(flow[1], owner, n)[1]), _sums(policy[rows], owner, n)
+        share = _over((policy[rows], policy[rows]), (total[0][owner], total[1][owner]))
+        astray = _size(_plus(flow, _minus(_times((by[0][owner], by[1][owner]), share))))
+        lost = np.append(lost, up(astray * up(model.mean_ahead(rows, y) / theta)))
+        wrong = _sum(astray)[1]
+    x = np.zeros(model.mdp.n_choices)
+    x[rows] = np.maximum((flow[0] + flow[1]) / 2, 0.0)
+    negative = _sum(np.maximum(-flow[0], 0.0))[1]
+    return x, float((2 * (_sum(lost)[1] + off) + off + wrong + negative) * (1 + 16 * U) + exact.TINY)
+
+
+# ---- sets ---------------------------------------------------------------------------------------
+
+
+class Compared(Protocol):
+    """The linear map in whose images plans are compared; `most_terms` choices at most count in one place."""
+
+    @property
+    def most_terms(self) -> int: ...
+    def forward(self, x: Floats) -> Floats: ...
+    def backward(self, y: Floats) -> Floats: ...
+
+
+def divergence(a: ProvedPlan, b: ProvedPlan, compared: Compared) -> tuple[float, float]:
+    """The interval of the Jensen-Shannon divergence between the images of two plans."""
+    p, q = compared.forward(a.x), compared.forward(b.x)
+    met = np.flatnonzero((p > 0) & (q > 0))
+    both = p[met] + q[met]
+    shared = math.fsum((p[met] * np.log(p[met] / both) + q[met] * np.log(q[met] / both)).tolist())
+    value = 0.5 * (shared + math.log(2) * (math.fsum(p.tolist()) + math.fsum(q.tolist())))
+    rounding = 2 * compared.most_terms * U  # of the images
+    slack = 32 * U * (1 + a.error + b.error) + _wobble(a.error + rounding) + _wobble(b.error + rounding)
+    return max(float(down(value - slack)), 0.0), min(float(up(value + slack)), float(up(math.log(2))))
+
+
+def _wobble(error: float) -> float:
+    """How much the divergence can change if a distribution changes by this much in the 1-norm."""
+    return 0.5 * error * (1 + math.log1p(2 / error)) * (1 + 1e-14) if error > 0 else 0.0
+
+
+def gap_bound(
+    model: ExactModel,
+    plans: Sequence[ProvedPlan],
+    tradeoff: float,
+    compared: Compared,
+    duals: Sequence[Floats],
+    smoothing: float,
+) -> float:
+    """The Frank-Wolfe gap of the plans, for mean reward + tradeoff x mean divergence, is at most this.
+
+    duals[i] (m, S) are relative values for the gradient by plan i; the gradient is the smoothed one of the objective.
+    """
+    bound = 0.0
+    for plan, h, (low, high) in zip(plans, duals, _gradients(model, plans, tradeoff, compared, smoothing), strict=True):
+        there = plan.possible
+        earned = low[there] * plan.x[there]
+        has = _sum(earned - 2 * U * np.abs(earned))[0] - plan.error * float(np.abs(low[there]).max())
+        bound = float(up(bound + up(model.upper_bound(high, h) - down(has))))
+    return bound
+
+
+def _gradients(
+    model: ExactModel, plans: Sequence[ProvedPlan], tradeoff: float, compared: Compared, smoothing: float
+) -> Iterator[Interval]:
+    """For each plan, (N,) intervals of the gradient of mean reward + tradeoff x mean divergence."""
+    k, rounding = len(plans), (8 + compared.most_terms) * U
+    images = [compared.forward(plan.x) for plan in plans]
+    low = [np.maximum(p * (1 - rounding) - plan.tight, 0.0) for p, plan in zip(images, plans, strict=True)]
+    met = [compared.forward(plan.possible.astype(float)) > 0 for plan in plans]
+    high = [
+        np.where(there, p * (1 + rounding) + plan.tight, 0.0) for p, plan, there in zip(images, plans, met, strict=True)
+    ]
+    pull = tradeoff / (k * (k - 1)) if k > 1 else 0.0
+    for i in range(k):
+        found = []
+        for sign, own, others in ((-1, low[i], high), (1, high[i], low)):
+            total = np.zeros_like(images[i])
+            for j in range(k):
+                if j != i:
+                    slope = np.log(2 * (own + smoothing) / (own + others[j] + 2 * smoothing))
+                    total += slope + sign * 8 * U * (1 + np.abs(slope))
+            worth = compared.backward(total)
+            size = np.abs(model.reward) + pull * compared.backward(np.abs(total))
+            found.append(model.reward / k + pull * worth + sign * (8 * k + compared.most_terms) * U * size)
+        yield found[0], found[1]
