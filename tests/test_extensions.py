@@ -8,21 +8,39 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib import import_module
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 import manyways as mw
-from manyways.formats import write_model
+from manyways.extensions import REGISTRIES
+from manyways.formats import FORMATS, write_model
 from shared import DATA
 
 EXTENSION = DATA / "extension"
-sys.path.insert(0, str(EXTENSION))
+MODULES = ("arrows", "random_vertices", "squared_distance")
+arrows: ModuleType
+random_vertices: ModuleType
+squared_distance: ModuleType
 
-import arrows  # noqa: E402
-import random_vertices  # noqa: E402
-import squared_distance  # noqa: E402
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    """The modules of the extension, imported anew; what they and the tests register is forgotten afterwards."""
+    for registry in REGISTRIES:
+        monkeypatch.setattr(registry, "_classes", dict(registry._classes))
+    monkeypatch.setattr(FORMATS, "_formats", list(FORMATS))
+    monkeypatch.syspath_prepend(str(EXTENSION))
+    for name in MODULES:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        monkeypatch.setitem(globals(), name, import_module(name))
+    yield
+    for name in MODULES:
+        sys.modules.pop(name, None)
+
 
 TEXT = """\
 home -bus-> work 1.0 -3.0
@@ -91,8 +109,6 @@ def test_the_default_method_takes_a_foreign_objective_and_behaviour(model):
 
 
 def test_a_tampered_file_of_foreign_kinds_does_not_verify(plans):
-    from dataclasses import replace
-
     claimed = replace(plans, objective=plans.objective + 0.01)
     assert [check.name for check in mw.verify(plans.mdp, claimed).failed] == ["objective"]
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -44,7 +44,8 @@ U = exact.U
 LARGEST = 1e140
 """Numbers beyond this could overflow in products, so nothing is stated about them."""
 
-Interval = tuple[Floats, Floats]
+Interval = tuple[Any, Any]
+"""Lower and upper ends: floats, or arrays of one shape."""
 
 
 def down(v: Floats | float) -> Floats:

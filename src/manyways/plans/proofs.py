@@ -124,7 +124,7 @@ class _Chain:
         """(rows,) -> (states,) the policy's mean."""
         owner = self.model.state[self.rows]
         found = np.bincount(owner, self.share[self.rows] * v, minlength=self.model.mdp.n_states)
-        return found[self.states]
+        return found[self.states].astype(np.float64)
 
     def _everywhere(self, v: Floats) -> Floats:
         """(states,) -> (S,), zero elsewhere."""
