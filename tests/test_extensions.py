@@ -22,9 +22,7 @@ from shared import DATA
 
 EXTENSION = DATA / "extension"
 MODULES = ("arrows", "random_vertices", "squared_distance")
-arrows: ModuleType
-random_vertices: ModuleType
-squared_distance: ModuleType
+arrows = random_vertices = squared_distance = ModuleType("imported by the fixture")
 
 
 @pytest.fixture(autouse=True)
