@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from os import PathLike
@@ -21,7 +22,9 @@ from manyways.model.mdp import MDP
 from manyways.model.occupancy import check_policy, deterministic
 from manyways.objectives import OBJECTIVES, MeanDivergence, Objective, SetObjective
 from manyways.plans import Certificate, PlanSet
-from manyways.plans.verification import Findings, examine
+from manyways.plans.checker import SetProof
+from manyways.plans.proofs import prove_set
+from manyways.plans.verification import Findings, compared_with, examine
 from manyways.polytope import CRITERIA, Average, Criterion, Polytope, Vertex
 from manyways.types import Floats
 
@@ -89,15 +92,15 @@ def plan(
         ascent, realised = _search(method, polytope, worth, k, seed, watch, kept, avoided)
         best_first = np.argsort([-x @ mdp.reward for _, x in realised], kind="stable")
         policies, occupancies = (np.stack([realised[i][part] for i in best_first]) for part in (0, 1))
-        found = _examine(polytope, worth, policies, occupancies, watch, ascent)
-    return PlanSet(
+        proof, found = _examine(polytope, worth, policies, occupancies, watch, ascent)
+    plans = PlanSet(
         mdp=mdp,
         policies=policies,
         occupancies=occupancies,
-        rewards=found.rewards,
-        distances=found.distances,
-        objective=found.objective,
-        optimal_reward=found.optimum,
+        rewards=occupancies @ mdp.reward,
+        distances=worth.distances(occupancies),
+        objective=worth.value(occupancies),
+        optimal_reward=optimum.value,
         gap=found.gap,
         status=Status.INTERRUPTED if watch.interrupted.is_set() else ascent.status,
         trace=ascent.trace,
@@ -108,10 +111,19 @@ def plan(
         seed=seed,
         seconds=watch.elapsed(),
         versions=library_versions(),
-        certificate=Certificate(found.checks),
+        proof=proof,
         kept=tuple(int(i) for i in np.flatnonzero(best_first < len(kept))),
         avoided=avoided,
     )
+    # Where nothing is proved exactly, the claims are what was found, and comparing them would prove nothing.
+    claims = compared_with(found, plans, worth) if found.exact else ()
+    return _certified(plans, Certificate((*found.checks, *claims)))
+
+
+def _certified(plans: PlanSet, certificate: Certificate) -> PlanSet:
+    """The plans with their certificate; if it fails they are never called converged."""
+    failed = plans.status.converged and not certificate.ok
+    return replace(plans, certificate=certificate, status=Status.NOT_VERIFIED if failed else plans.status)
 
 
 def plan_or_interrupt(*arguments: Any, **settings: Any) -> PlanSet:
@@ -154,8 +166,8 @@ def _search(
 
 def _examine(
     polytope: Polytope, objective: SetObjective, policies: Floats, occupancies: Floats, watch: Watch, ascent: Ascent
-) -> Findings:
-    """Examine the plans, even if the time limit has passed; only a new interrupt ends this early."""
+) -> tuple[SetProof, Findings]:
+    """Prove what can be proved of the plans, even if the time limit has passed; only a new interrupt ends this early."""
     reached = float(ascent.trace.objective[-1]) if len(ascent.trace) else float("nan")
     if ascent.status is Status.INTERRUPTED:  # that interrupt has ended the search, and is done with
         watch.interrupted.clear()
@@ -165,7 +177,9 @@ def _examine(
         watch.check_interrupt()
 
     with polytope.pausing(watch.check_interrupt):
-        return examine(polytope, objective, policies, occupancies, tell)
+        proof = prove_set(polytope, objective, policies, occupancies, tell)
+    optimum = polytope.optimum.value
+    return proof, examine(polytope.mdp, polytope.criterion, objective, policies, occupancies, proof, optimum)
 
 
 def memory_needed(mdp: MDP, k: int) -> int:

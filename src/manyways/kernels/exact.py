@@ -107,3 +107,20 @@ def sums(values, group, total):
     """The sums of values (n,) by group (n,)."""
     for i in range(len(values)):
         _add(total, group[i], values[i])
+
+
+@compiled
+def reach(seen, queue, known, first, choices, indptr, indices):
+    """Mark in `seen` (S,) what can be reached by the marked choices (N,) from queue[:known]; `queue` (S,) is work space."""
+    head = 0
+    while head < known:
+        s = queue[head]
+        head += 1
+        for x in range(first[s], first[s + 1]):
+            if choices[x]:
+                for t in range(indptr[x], indptr[x + 1]):
+                    j = indices[t]
+                    if not seen[j]:
+                        seen[j] = True
+                        queue[known] = j
+                        known += 1

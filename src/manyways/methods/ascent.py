@@ -30,6 +30,7 @@ class Status(StrEnum):
     ITERATION_LIMIT = "iteration limit"
     TIME_LIMIT = "time limit"
     INTERRUPTED = "interrupted"
+    NOT_VERIFIED = "not verified: a check of the certificate failed"
     STALLED = "stalled: no step along the search direction improves the objective"
 
     @property

@@ -102,6 +102,14 @@ class SetObjective(ABC):
         """The set while a method changes one plan after the other."""
         return WorkingSet(self, rows)
 
+    @property
+    def tradeoff_of_mean(self) -> float | None:
+        """The tradeoff, if the objective is exactly mean reward + tradeoff x mean pairwise divergence; None otherwise.
+
+        The Frank-Wolfe gap of this form is proved with bounds on all rounding errors (`plans.checker`).
+        """
+        return None
+
     def exchange_form(self, k: int) -> ExchangeForm | None:
         """How exchanges of single actions (`methods.exchange`) can judge this objective for k plans; None if not."""
         del k

@@ -105,6 +105,10 @@ class MeanDivergenceOnModel(SetObjective):
     def working_set(self, rows: Sequence[Floats]) -> WorkingSet:
         return _PairwiseSet(self, rows)
 
+    @property
+    def tradeoff_of_mean(self) -> float:
+        return self.tradeoff
+
     def exchange_form(self, k: int) -> ExchangeForm | None:
         groups = self.compared.groups
         return None if k == 1 or groups is None else ExchangeForm(groups, 1 / k, self._pair_weight(k))

@@ -119,6 +119,7 @@ class ExactModel:
         self.reward = np.array(mdp.reward)
         owner = np.repeat(np.arange(mdp.n_choices), np.diff(matrix.indptr))
         self._row_sums = _sums(self._csr[2], owner, mdp.n_choices)
+        self.row_sums = (self._row_sums[0] + self._row_sums[1]) / 2
         self.start = _over((mdp.start, mdp.start), _sum(mdp.start))
         left = 1.0 - discount
         kept = left - 1.0
@@ -127,14 +128,9 @@ class ExactModel:
 
     def reach(self, seeds: Bools, choices: Bools) -> Bools:
         """(S,) the states that can be reached from `seeds` (S,) by the marked choices (N,)."""
-        indptr, indices, _ = self._csr
-        seen, new = seeds.copy(), np.flatnonzero(seeds)
-        while new.size:
-            rows = _spans(self.first[new], self.first[new + 1])
-            rows = rows[choices[rows]]
-            ends = indices[_spans(indptr[rows], indptr[rows + 1])]
-            new = np.unique(ends[~seen[ends]])
-            seen[new] = True
+        seen, queue, first = seeds.copy(), np.empty(self.mdp.n_states, np.int64), np.flatnonzero(seeds)
+        queue[: len(first)] = first
+        exact.reach(seen, queue, len(first), self.first, choices, *self._csr[:2])
         return seen
 
     def surplus(self, rows: Ints, c: Floats, h: Floats) -> Interval:
@@ -177,12 +173,6 @@ class ExactModel:
         return float(up(self.surplus(rows, c, h)[1].max() + self.shift(h)[1]))
 
 
-def _spans(begin: Ints, end: Ints) -> Ints:
-    """All integers in begin[i]:end[i], one range after the other."""
-    length = end - begin
-    return np.repeat(begin - np.concatenate([[0], np.cumsum(length)[:-1]]), length) + np.arange(length.sum())
-
-
 def _usable(*vectors: Floats) -> bool:
     return all(bool(np.isfinite(v).all()) and bool((np.abs(v) < LARGEST).all()) for v in vectors)
 
@@ -205,6 +195,26 @@ class PlanProof:
     w: Floats
     y: Floats
     reference: int
+
+
+@dataclass(frozen=True, eq=False)
+class SetProof:
+    """The vectors for all statements about a plan set.
+
+    Attributes:
+        plans: those of each plan; None for a plan about which nothing can be proved exactly.
+        best: (S,) the choices of a policy with the highest reward.
+        best_plan: the vectors for that policy; None if nothing can be proved exactly.
+        optimum: (m, S) relative values that bound the reward of every policy.
+        gap: (k, S) relative values that bound what any policy has along the gradient by each plan; None if their
+            computation was interrupted.
+    """
+
+    plans: tuple[PlanProof | None, ...]
+    best: Ints
+    best_plan: PlanProof | None
+    optimum: Floats
+    gap: Floats | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,7 +322,8 @@ def divergence(a: ProvedPlan, b: ProvedPlan, compared: Compared) -> tuple[float,
     met = np.flatnonzero((p > 0) & (q > 0))
     both = p[met] + q[met]
     shared = math.fsum((p[met] * np.log(p[met] / both) + q[met] * np.log(q[met] / both)).tolist())
-    value = 0.5 * (shared + math.log(2) * (math.fsum(p.tolist()) + math.fsum(q.tolist())))
+    mass = math.fsum(p[p > 0].tolist()) + math.fsum(q[q > 0].tolist())
+    value = 0.5 * (shared + math.log(2) * mass)
     rounding = 2 * compared.most_terms * U  # of the images
     slack = 32 * U * (1 + a.error + b.error) + _wobble(a.error + rounding) + _wobble(b.error + rounding)
     return max(float(down(value - slack)), 0.0), min(float(up(value + slack)), float(up(math.log(2))))
@@ -333,10 +344,11 @@ def gap_bound(
 ) -> float:
     """The Frank-Wolfe gap of the plans, for mean reward + tradeoff x mean divergence, is at most this.
 
-    duals[i] (m, S) are relative values for the gradient by plan i; the gradient is the smoothed one of the objective.
+    duals[i] (m, S) are relative values for the upper end of the gradient by plan i, which is the smoothed gradient of the
+    objective.
     """
     bound = 0.0
-    for plan, h, (low, high) in zip(plans, duals, _gradients(model, plans, tradeoff, compared, smoothing), strict=True):
+    for plan, h, (low, high) in zip(plans, duals, gradients(model, plans, tradeoff, compared, smoothing), strict=True):
         there = plan.possible
         earned = low[there] * plan.x[there]
         has = _sum(earned - 2 * U * np.abs(earned))[0] - plan.error * float(np.abs(low[there]).max())
@@ -344,7 +356,7 @@ def gap_bound(
     return bound
 
 
-def _gradients(
+def gradients(
     model: ExactModel, plans: Sequence[ProvedPlan], tradeoff: float, compared: Compared, smoothing: float
 ) -> Iterator[Interval]:
     """For each plan, (N,) intervals of the gradient of mean reward + tradeoff x mean divergence."""

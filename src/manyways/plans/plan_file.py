@@ -25,6 +25,7 @@ from manyways.model.checking import check_text
 from manyways.model.occupancy import check_policy
 from manyways.objectives import OBJECTIVES, MeanDivergence
 from manyways.plans.certificate import Certificate, Check
+from manyways.plans.checker import PlanProof, SetProof
 from manyways.polytope import CRITERIA
 from manyways.registry import UnknownKind
 
@@ -63,6 +64,7 @@ def to_bytes(fields: Mapping[str, Any]) -> bytes:
     arrays |= {name: fields[name] for name in ("policies", "occupancies", "rewards", "distances")}
     arrays["avoided"] = fields["avoided"].reshape(-1, mdp.n_choices)
     arrays |= {f"trace/{name}": column for name, column in vars(fields["trace"]).items()}
+    arrays |= _proof_arrays(fields["proof"])
     return pack(SCHEMA, VERSION, header, arrays)
 
 
@@ -110,6 +112,7 @@ def _fields(path: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarra
             "seconds": check_number("seconds", result["seconds"], 0),
             "versions": dict(header["versions"]),
             "certificate": None if checks is None else Certificate(tuple(_check(check) for check in checks)),
+            "proof": _proof(arrays, k),
             "kept": _positions(settings.get("kept", ()), k),
             "avoided": _fitting(arrays, "avoided", len(arrays["avoided"]), mdp.n_choices),
         }
@@ -121,6 +124,39 @@ def _fields(path: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarra
         ) from None
     except (KeyError, TypeError, IndexError, ValueError) as error:
         raise PlanFileError(f"{path} is damaged: {error}") from None
+
+
+def _proof_arrays(proof: SetProof | None) -> dict[str, np.ndarray]:
+    """The vectors of a proof, by the name of their array."""
+    if proof is None:
+        return {}
+    arrays = {"proof/best": proof.best, "proof/optimum": proof.optimum}
+    if proof.gap is not None:
+        arrays["proof/gap"] = proof.gap
+    for name, part in {"best": proof.best_plan, **dict(enumerate(proof.plans))}.items():
+        if part is not None:
+            arrays |= {f"proof/{name}/{field}": np.asarray(value) for field, value in vars(part).items()}
+    return arrays
+
+
+def _proof(arrays: Mapping[str, np.ndarray], k: int) -> SetProof | None:
+    """The proof in the arrays of a file; `verify` makes new vectors where they do not fit."""
+    if "proof/best" not in arrays:
+        return None
+
+    def plan(name: object) -> PlanProof | None:
+        parts = [arrays[key] for field in ("h", "w", "y", "reference") if (key := f"proof/{name}/{field}") in arrays]
+        if len(parts) < 4 or any(part.dtype.kind not in "fi" for part in parts) or parts[3].size != 1:
+            return None
+        h, w, y, reference = parts
+        return PlanProof(np.atleast_2d(h), np.atleast_2d(w), y, int(reference.ravel()[0]))
+
+    best, optimum = arrays["proof/best"], arrays["proof/optimum"]
+    if best.dtype.kind != "i" or optimum.dtype.kind != "f":
+        raise ModelError("the arrays of the proof must be numbers")
+    return SetProof(
+        tuple(plan(i) for i in range(k)), best, plan("best"), np.atleast_2d(optimum), arrays.get("proof/gap")
+    )
 
 
 def _fitting(arrays: Mapping[str, np.ndarray], name: str, *shape: int) -> np.ndarray:

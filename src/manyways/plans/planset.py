@@ -21,6 +21,7 @@ from manyways.model.mdp import MDP
 from manyways.objectives import Objective
 from manyways.plans import plan_file
 from manyways.plans.certificate import Certificate
+from manyways.plans.checker import SetProof
 from manyways.plans.policy import Policy, Rollout
 from manyways.polytope import Criterion
 from manyways.types import Floats
@@ -58,6 +59,7 @@ class PlanSet(Sequence["Plan"]):
         seconds: how long the method ran.
         versions: of the programs that computed it.
         certificate: the checks made right after planning.
+        proof: the vectors from which `verify` proves the numbers above.
     """
 
     mdp: MDP
@@ -78,6 +80,7 @@ class PlanSet(Sequence["Plan"]):
     seconds: float
     versions: Mapping[str, str]
     certificate: Certificate | None = None
+    proof: SetProof | None = field(default=None, repr=False)
     kept: tuple[int, ...] = ()
     avoided: Floats = field(default_factory=lambda: np.empty((0, 0)))
 

@@ -1,82 +1,151 @@
 """The vectors from which `plans.checker` proves statements. Nothing here needs to be trusted.
 
-One sparse LU of the policy's chain, cut at a reference state, gives relative values, occupancy and times to the
-reference. Iterative refinement with the exact residuals of the checker turns values and occupancy into sums of two
-doubles, so that the intervals that follow are a few units in the last place wide.
+One sparse LU of a policy's chain, cut at a reference state, gives relative values, occupancy and times to the reference.
+Iterative refinement with the exact residuals of the checker turns values and occupancy into sums of two doubles, so that
+the intervals that follow are a few units in the last place wide.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+
 import numpy as np
 
 from manyways.errors import SolverError
-from manyways.model.occupancy import chain, factors_of, state_occupancy
-from manyways.plans.checker import ExactModel, Interval, PlanProof
+from manyways.methods import Halted
+from manyways.model.occupancy import chain, deterministic, factors_of, first_best, state_occupancy
+from manyways.objectives import SetObjective
+from manyways.objectives.base import SMOOTHING
+from manyways.plans.checker import ExactModel, Interval, PlanProof, SetProof, gradients, prove_plan
+from manyways.polytope import Polytope, Vertex
 from manyways.types import Floats, Ints
 
 FACTORISED = 50_000
 """Plans that can be in more states than this get no exact proof: the factors of their chain would fill the memory."""
-REFINEMENTS = 8
+REFINEMENTS = 4
 SETTLED = 4e-16
 WELL_CHOSEN = 1e-4
 """A reference visited less often than this times the busiest state makes the system ill-conditioned."""
 
 
-def prove(model: ExactModel, policy: Floats, occupancy: Floats, c: Floats | None = None) -> PlanProof | None:
-    """Vectors for an (N,) policy whose occupancy is about (N,) `occupancy`, for the rewards c (N,), the model's own by
-    default. None if the chain is too large to factorise, or mixes too slowly for double precision."""
-    found = _Chain.of(model, policy, occupancy)
+def prove_set(
+    polytope: Polytope,
+    objective: SetObjective,
+    policies: Floats,
+    x: Floats,
+    tell: Callable[[int], None] = lambda _: None,
+) -> SetProof:
+    """Find the vectors for (k, N) policies and occupancies; `tell` is called before each plan with its number.
+
+    The gap is bounded by solves for the upper ends of the gradients: with those for the gradients themselves, uncertainty
+    in places that are hardly ever visited would count as if they were visited all the time.
+    """
+    mdp, optimum = polytope.mdp, polytope.optimum
+    model = ExactModel(mdp, polytope.criterion.discount)
+    best = first_best(mdp, optimum.occupancy) if optimum.choices is None else optimum.choices
+    # On all states that any policy can reach, so that its values bound every policy.
+    anywhere = model.reach(mdp.start > 0, np.ones(mdp.n_choices, bool))
+    best_plan = prove(model, deterministic(mdp, best), optimum.occupancy, states=np.flatnonzero(anywhere))
+    rough = np.zeros((1, mdp.n_states)) if optimum.dual is None else optimum.dual[None]
+    plans = [prove(model, policy, row) for policy, row in zip(policies, x, strict=True)]
+    gap: Floats | None = np.zeros((len(x), mdp.n_states))
+    try:
+        for i, costs in enumerate(_costs_of_gap(model, objective, policies, x, plans)):
+            tell(i)
+            dual = polytope.best(costs, Vertex(x[i], first_best(mdp, policies[i]))).dual
+            gap[i] = np.nan if dual is None else dual
+    except Halted:  # the plans are valid; only how good they are together stays unknown
+        gap = None
+    return SetProof(tuple(plans), best, best_plan, rough if best_plan is None else best_plan.h, gap)
+
+
+def _costs_of_gap(
+    model: ExactModel, objective: SetObjective, policies: Floats, x: Floats, plans: Sequence[PlanProof | None]
+) -> Iterable[Floats]:
+    """For each plan, (N,) the upper end of its gradient where that is proved, otherwise the gradient."""
+    found = [None if p is None else prove_plan(model, policy, p) for policy, p in zip(policies, plans, strict=True)]
+    proved, tradeoff = [plan for plan in found if plan is not None], objective.tradeoff_of_mean
+    if len(proved) < len(found) or tradeoff is None:
+        return objective.gradient(x)
+    return (high for _, high in gradients(model, proved, tradeoff, objective.compared, SMOOTHING))
+
+
+def prove(
+    model: ExactModel, policy: Floats, occupancy: Floats, c: Floats | None = None, states: Ints | None = None
+) -> PlanProof | None:
+    """Vectors for an (N,) policy whose occupancy is about (N,) `occupancy`.
+
+    Args:
+        model: the model.
+        policy: (N,).
+        occupancy: (N,) where it spends its time, roughly; the reference is chosen by it.
+        c: (N,) rewards, the model's own by default.
+        states: those to cover, which the policy must not leave; by default those that it can reach.
+
+    Returns:
+        None if the chain is too large to factorise, or mixes too slowly for double precision.
+    """
+    if states is None:
+        states = np.flatnonzero(model.reach(model.mdp.start > 0, policy > 0))
+    found = _chain_of(model, policy, occupancy, states)
     if found is None:
         return None
     return PlanProof(found.values(model.reward if c is None else c), found.occupancy(), found.times(), found.reference)
 
 
+def _chain_of(model: ExactModel, policy: Floats, occupancy: Floats, states: Ints) -> _Chain | None:
+    if len(states) > FACTORISED:
+        return None
+    time = state_occupancy(model.mdp, occupancy)[states]
+    try:
+        found = _Chain(model, policy, states, int(states[np.argmax(time)]))
+        busiest = int(np.argmax(found.visits))
+        if not found.visits[found.at] >= WELL_CHOSEN * found.visits[busiest]:
+            found = _Chain(model, policy, states, int(states[busiest]))
+    except SolverError:
+        return None
+    return found if np.isfinite(found.visits).all() and np.isfinite(found.steps).all() else None
+
+
 class _Chain:
-    """The chain of a policy on the states that it can reach, cut at a reference state and factorised."""
+    """The chain of a policy on the states that it can reach, cut at a reference state and factorised.
+
+    Attributes:
+        states: (R,) those that it can reach.
+        reference: the state at which it is cut, `at` its position among them.
+        rows: the choices that it takes there.
+        steps: (R,) the expected time to the reference.
+        around: (R,) expected visits between two visits to the reference.
+        visits: (R,) the occupancy by state.
+    """
 
     def __init__(self, model: ExactModel, policy: Floats, states: Ints, reference: int) -> None:
-        self.model, self.policy, self.states, self.reference = model, policy, states, reference
         mdp, discount = model.mdp, model.discount
+        self.model, self.states, self.reference = model, states, reference
         self.at = int(np.searchsorted(states, reference))
         p = chain(mdp, policy)[states][:, states]
-        self.factors = factors_of(p, discount, cut_at=np.array([self.at]))
-        total = np.bincount(model.state, policy, minlength=mdp.n_states)
-        self.share = policy / total[model.state]
+        self._factors = factors_of(p, discount, cut_at=np.array([self.at]))
+        self._share = policy / np.bincount(model.state, policy, minlength=mdp.n_states)[model.state]
         reached = np.zeros(mdp.n_states, bool)
         reached[states] = True
         self.rows = np.flatnonzero((policy > 0) & reached[model.state])
-
-    @staticmethod
-    def of(model: ExactModel, policy: Floats, occupancy: Floats) -> _Chain | None:
-        seen = model.reach(model.mdp.start > 0, policy > 0)
-        states = np.flatnonzero(seen)
-        if len(states) > FACTORISED:
-            return None
-        by_state = np.where(seen, state_occupancy(model.mdp, occupancy), -1.0)
-        try:
-            found = _Chain(model, policy, states, int(np.argmax(by_state)))
-            visits = found.visits()
-            busiest = int(np.argmax(visits))
-            if not visits[found.at] >= WELL_CHOSEN * visits[busiest]:
-                found = _Chain(model, policy, states, int(states[busiest]))
-        except SolverError:
-            return None
-        return found if np.isfinite(found.visits()).all() else None
+        self.steps = self._factors.solve(np.ones(len(states)))
+        unit = np.zeros(len(states))
+        unit[self.at] = 1.0
+        self.around = self._factors.solve(unit, trans="T")
+        self.visits = self.around / self.around.sum()
+        if discount < 1:
+            from_start = self._factors.solve((1 - discount) * mdp.start[states], trans="T")
+            self.visits = from_start + (1 - from_start.sum()) / self.around.sum() * self.around
 
     def times(self) -> Floats:
-        """(S,) the expected time to the reference; zero where the plan never is."""
-        found = np.zeros(self.model.mdp.n_states)
-        found[self.states] = np.maximum(self._steps, 0.0)
-        return found
-
-    @property
-    def _steps(self) -> Floats:
-        return np.nan_to_num(self.factors.solve(np.ones(len(self.states))))
+        """(S,) the expected time to the reference; zero in states that are never met."""
+        return self._everywhere(np.maximum(self.steps, 0.0))
 
     def values(self, c: Floats) -> Floats:
-        """(2, S) relative values: the policy's surpluses are all nearly the same."""
-        h = np.zeros((2, self.model.mdp.n_states))
-        steps, last, before = self._steps, np.inf, h
+        """(2, S) relative values with which the policy's surpluses are all nearly the same."""
+        h = before = np.zeros((2, self.model.mdp.n_states))
+        last = np.inf
         for _ in range(1 + REFINEMENTS):
             earned = self._mean(_middle(self.model.surplus(self.rows, c, h)))
             spread = float(np.ptp(earned))
@@ -85,49 +154,36 @@ class _Chain:
             if spread <= SETTLED * float(np.abs(earned).max()):
                 break
             last, before = spread, h
-            change = self.factors.solve(earned - earned[self.at])
-            change -= change[self.at] / steps[self.at] * steps
+            change = self._factors.solve(earned - earned[self.at])
+            change -= change[self.at] / self.steps[self.at] * self.steps
             change[self.at] = 0.0
             h = _pushed(h, self._everywhere(change))
         return h
 
-    def visits(self) -> Floats:
-        """(states,) the occupancy by state."""
-        unit = np.zeros(len(self.states))
-        unit[self.at] = 1.0
-        around = self.factors.solve(unit, trans="T")
-        if self.model.discount == 1:
-            return around / around.sum()
-        from_start = self.factors.solve((1 - self.model.discount) * self.model.mdp.start[self.states], trans="T")
-        return from_start + (1 - from_start.sum()) / around.sum() * around
-
     def occupancy(self) -> Floats:
         """(2, N) the occupancy by choice, divided by the sums of the rows of probabilities."""
         model = self.model
-        weight = self.share / np.asarray(model.mdp.transitions.sum(axis=1)).ravel()
+        weight = self._share / model.row_sums
         w = np.zeros((2, model.mdp.n_choices))
-        w[0] = self._everywhere(self.visits())[model.state] * weight
-        unit = np.zeros(len(self.states))
-        unit[self.at] = 1.0
-        around = self.factors.solve(unit, trans="T")
+        w[0] = self._everywhere(self.visits)[model.state] * weight
         randomised = len(np.unique(model.state[self.rows])) < len(self.rows)
-        for _ in range(1 if randomised else 3):
+        for _ in range(1 if randomised else 2):
             flow, into, net = (_middle(part) for part in model.flows(self.rows, w))
             if model.discount < 1:
                 net = net + (1 - model.discount) * (into - model.mdp.start / model.mdp.start.sum())
-            wrong = self.factors.solve(net[self.states], trans="T")
-            wrong += (float(flow.sum() - 1.0) - wrong.sum()) / around.sum() * around
+            wrong = self._factors.solve(net[self.states], trans="T")
+            wrong += (float(flow.sum() - 1.0) - wrong.sum()) / self.around.sum() * self.around
             w = _pushed(w, -self._everywhere(wrong)[model.state] * weight)
         return w
 
     def _mean(self, v: Floats) -> Floats:
-        """(rows,) -> (states,) the policy's mean."""
+        """(rows,) -> (R,): the policy's mean."""
         owner = self.model.state[self.rows]
-        found = np.bincount(owner, self.share[self.rows] * v, minlength=self.model.mdp.n_states)
+        found = np.bincount(owner, self._share[self.rows] * v, minlength=self.model.mdp.n_states)
         return found[self.states].astype(np.float64)
 
     def _everywhere(self, v: Floats) -> Floats:
-        """(states,) -> (S,), zero elsewhere."""
+        """(R,) -> (S,), zero in other states."""
         found = np.zeros(self.model.mdp.n_states)
         found[self.states] = v
         return found

@@ -1,98 +1,143 @@
-"""`verify`: recompute everything that a plan set claims, from the model alone.
+"""`verify`: check everything that a plan set claims, from the model and the vectors in the file alone.
 
-No number of the method or of a solver is taken on trust. Optimality is shown by weak duality: a function of the states
-proves an upper bound on the reward of any policy, whoever found it.
+No number of the method or of a solver is taken on trust. `plans.checker` proves intervals for the rewards and divergences
+and upper bounds for the optimum and the gap, with all rounding errors bounded; the vectors that it needs are stored with
+the plans (`plans.proofs`). Where plans reach too many states for exact vectors, rewards and divergences are recomputed
+from the occupancies in plain arithmetic, with wider tolerances, and the checks "rewards proved" and "distances proved" are
+missing from the certificate.
 
-Right after planning, `examine` computes what is claimed, so comparing the claims with it would compare numbers with
-themselves. The certificate of `plan` therefore holds only the checks of `Findings.checks`, which can fail; `verify` adds
-the comparisons with what a file claims.
+Tolerances are relative to what the plans earn, never to the largest number in the model: one forbidden choice may cost
+10^10 times as much as all others. docs/verification.md lists what is covered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from manyways.methods import Halted
 from manyways.model.graph import closed_components, reachable
 from manyways.model.mdp import MDP
-from manyways.model.occupancy import chain, first_best, state_occupancy
+from manyways.model.occupancy import chain, deterministic, flow_residual, state_occupancy
 from manyways.objectives import SetObjective
+from manyways.objectives.base import SMOOTHING
 from manyways.plans.certificate import Certificate, Check
+from manyways.plans.checker import ExactModel, ProvedPlan, divergence, gap_bound, prove_plan
 from manyways.plans.planset import PlanSet
-from manyways.polytope import Polytope, Vertex
+from manyways.plans.proofs import SetProof, prove_set
+from manyways.polytope import Criterion, Polytope
 from manyways.types import Floats
 
-FEASIBLE = 1e-9
-EQUAL = 1e-8
-PROVED = 1e-6
+EQUAL, PLAIN_EQUAL = 1e-9, 1e-6
+"""How far claims may be from what is found, relative to what the plans earn: if it is proved with bounded rounding errors,
+and if it is recomputed in plain arithmetic."""
+SHARES = 1e-10
+"""How far the probabilities of a policy may be from summing to one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What the model says about k policies and their occupancies.
+    """What is found about k policies and their occupancies.
 
     Attributes:
-        infeasibility: the largest violation of any constraint by an occupancy.
-        misrealisation: how far the policies are from having these occupancies.
-        rewards, distances, objective: recomputed.
-        optimum: the best reward found.
-        bound: no policy has a higher reward than this; proved by weak duality.
-        gap: the Frank-Wolfe gap (Algorithm 2, line 7), a proved upper bound; infinite if its computation was
-            interrupted.
-        scale: the size of rewards, which tolerances are relative to.
+        exact: whether all of it is proved with bounded rounding errors.
+        off: how far the occupancies are from those of the policies, in the 1-norm.
+        shares: how far the policies are from summing to one in each state.
+        rewards: (k,), distances: (k, k), objective: what is found, each with how far it may be off.
+        optimum: the reward of the best policy that is known.
+        bound: no policy has a higher reward.
+        gap: an upper bound on the Frank-Wolfe gap; infinite if its computation was interrupted.
+        sizes: (k,) the mean |reward| along each plan, and `size` along the best policy: what tolerances are relative to.
     """
 
-    infeasibility: float
-    misrealisation: float
+    exact: bool
+    off: float
+    shares: float
     rewards: Floats
+    reward_errors: Floats
     distances: Floats
+    distance_errors: Floats
     objective: float
     optimum: float
     bound: float
     gap: float
-    scale: float
+    sizes: Floats
+    size: float
+
+    @property
+    def tolerance(self) -> float:
+        return EQUAL if self.exact else PLAIN_EQUAL
 
     @property
     def checks(self) -> tuple[Check, ...]:
         """What must hold of the policies and occupancies, whatever is claimed about them."""
+        above = float((self.rewards - self.reward_errors).max()) - self.bound
+        checks = (
+            Check("policies", self.shares, SHARES),
+            Check("occupancies", self.off, EQUAL),
+            Check("optimum proved", abs(self.bound - self.optimum) / self.size, self.tolerance),
+            Check("no plan above the optimum", max(above, 0.0) / self.size, 0.0 if self.exact else self.tolerance),
+        )
+        if not self.exact:
+            return checks
         return (
-            Check("feasibility", self.infeasibility, FEASIBLE),
-            Check("policies", self.misrealisation, EQUAL),
-            Check("optimum proved", (self.bound - self.optimum) / self.scale, PROVED),
-            Check("no plan above the optimum", max(float(self.rewards.max()) - self.bound, 0.0) / self.scale, PROVED),
+            *checks,
+            Check("rewards proved", float((self.reward_errors / self.sizes).max()), EQUAL),
+            Check("distances proved", float(self.distance_errors.max()), EQUAL),
         )
 
 
 def examine(
-    polytope: Polytope,
+    mdp: MDP,
+    criterion: Criterion,
     objective: SetObjective,
     policies: Floats,
     x: Floats,
-    tell: Callable[[int], None] = lambda _: None,
+    proof: SetProof,
+    optimum: float,
 ) -> Findings:
-    """Compute all of `Findings` for (k, N) policies and occupancies.
+    """Prove what the vectors of a proof say about (k, N) policies and occupancies. Nothing is solved.
 
-    The gap takes most of the time: one solve for each plan, before which `tell` is called with the plan's number.
+    `optimum` is the highest reward of any policy as somebody claims it; it is used only where the vectors do not prove
+    what the best policy earns.
     """
-    mdp = polytope.mdp
+    model = ExactModel(mdp, criterion.discount)
+    plans = [None if p is None else prove_plan(model, q, p) for q, p in zip(policies, proof.plans, strict=True)]
+    best = None if proof.best_plan is None else prove_plan(model, deterministic(mdp, proof.best), proof.best_plan)
+    proved = [plan for plan in plans if plan is not None]
+    exact = len(proved) == len(plans)
+    earned = np.abs(mdp.reward)
+    sizes = _sizes(mdp, x @ earned)
+    if exact:
+        x_proved = np.stack([plan.x for plan in proved])
+        off = max(float(np.abs(plan.x - row).sum()) + plan.error for plan, row in zip(proved, x, strict=True))
+        rewards, reward_errors = _middles([plan.reward for plan in proved])
+        distances, distance_errors = _distances(proved, objective)
+    else:
+        x_proved, off = x, max(_plain_error(mdp, criterion, *pair) for pair in zip(policies, x, strict=True))
+        rewards, reward_errors = x @ mdp.reward, np.zeros(len(x))
+        distances, distance_errors = objective.distances(x), np.zeros((len(x), len(x)))
     return Findings(
-        infeasibility=_worst([polytope.residual(row) for row in x]),
-        misrealisation=_worst([_realisation_error(polytope, *pair) for pair in zip(policies, x, strict=True)]),
-        rewards=x @ mdp.reward,
-        distances=objective.distances(x),
-        objective=objective.value(x),
-        optimum=polytope.optimum.value,
-        bound=polytope.optimum.bound,
-        gap=_gap(polytope, objective.gradient(x), policies, x, tell),
-        scale=max(float(np.abs(mdp.reward).max()), 1e-300),
+        exact=exact,
+        off=off,
+        shares=_share_error(mdp, policies),
+        rewards=rewards,
+        reward_errors=reward_errors,
+        distances=distances,
+        distance_errors=distance_errors,
+        objective=objective.value(x_proved),
+        optimum=optimum if best is None else best.reward[0],
+        bound=model.upper_bound(model.reward, proof.optimum),
+        gap=_gap(model, objective, proved if exact else None, x, proof),
+        sizes=sizes,
+        size=float(sizes.max()) if best is None else float(_sizes(mdp, (best.x @ earned)[None])[0]),
     )
 
 
 def verify(mdp: MDP, plans: PlanSet) -> Certificate:
-    """Recompute feasibility, policies, rewards, distances, objective, optimum and gap.
+    """Check model, policies, occupancies, rewards, distances, objective, optimum, gap and order of a plan set.
+
+    The vectors stored with the plans are used; a set without any (from a file of version 0.1.0) gets new ones first.
 
     Args:
         mdp: the model to check against; usually `plans.mdp`, or the same model read again.
@@ -101,68 +146,116 @@ def verify(mdp: MDP, plans: PlanSet) -> Certificate:
     same = mdp.digest == plans.mdp.digest
     model = Check("model", 0.0 if same else 1.0, 0.0)
     shape = plans.policies.shape
-    if not same or len(shape) != 2 or shape[1] != mdp.n_choices or plans.occupancies.shape != shape:
+    fits = len(shape) == 2 and shape[1] == mdp.n_choices and plans.occupancies.shape == shape
+    if not same or not fits:
         return Certificate((model, Check("shape", 1.0, 0.0)))
     if not (np.isfinite(plans.policies).all() and np.isfinite(plans.occupancies).all()):
-        return Certificate((model, Check("feasibility", np.inf, FEASIBLE)))
-    polytope = Polytope(mdp, plans.criterion)
+        return Certificate((model, Check("occupancies", np.inf, EQUAL)))
     objective = plans.maximised.on(mdp, plans.behaviour.on(mdp))
-    found = examine(polytope, objective, plans.policies, plans.occupancies)
-    worth = found.scale + objective.diversity_weight
-    return Certificate(
-        (
-            model,
-            *found.checks,
-            Check("rewards", _off(found.rewards, plans.rewards) / found.scale, EQUAL),
-            Check("distances", _off(found.distances, plans.distances), EQUAL),
-            Check("objective", abs(found.objective - plans.objective) / worth, EQUAL),
-            Check("optimal reward", abs(found.bound - plans.optimal_reward) / found.scale, PROVED),
-            Check("gap", _excess(found.gap, plans.gap) / worth, PROVED),
-        )
+    proof = plans.proof
+    if proof is None or not _fits(proof, plans):
+        proof = prove_set(Polytope(mdp, plans.criterion), objective, plans.policies, plans.occupancies)
+    parts = (plans.policies, plans.occupancies, proof, plans.optimal_reward)
+    found = examine(mdp, plans.criterion, objective, *parts)
+    return Certificate((model, *found.checks, *compared_with(found, plans, objective)))
+
+
+def compared_with(found: Findings, plans: PlanSet, objective: SetObjective) -> tuple[Check, ...]:
+    """How far the claims of a plan set are from what is found."""
+    worth, allowed = float(found.sizes.max()) + objective.diversity_weight, found.tolerance
+    rising = float(np.max(np.diff(plans.rewards), initial=0.0))
+    return (
+        Check("rewards", _beyond(found.rewards, plans.rewards, found.reward_errors, found.sizes), allowed),
+        Check("distances", _beyond(found.distances, plans.distances, found.distance_errors, 1.0), allowed),
+        Check("objective", _beyond(found.objective, plans.objective, 0.0, worth), allowed),
+        Check("optimal reward", _beyond(found.bound, plans.optimal_reward, 0.0, found.size), allowed),
+        Check("gap", 0.0 if found.gap <= plans.gap else (found.gap - plans.gap) / worth, 1e-12),
+        Check("best first", rising / worth if np.isfinite(rising) else np.inf, allowed),
     )
 
 
-def _gap(polytope: Polytope, gradient: Floats, policies: Floats, x: Floats, tell: Callable[[int], None]) -> float:
-    """How much more than (k, N) x any points promise along the gradient; each plan's own policy is the warm start."""
-    gap = 0.0
-    try:
-        for i, (row, policy, now) in enumerate(zip(gradient, policies, x, strict=True)):
-            tell(i)
-            here = Vertex(now, first_best(polytope.mdp, policy))
-            gap += polytope.best(row, here).bound - float(row @ now)
-    except Halted:  # the plans are valid; only how good they are together stays unknown
+def _fits(proof: SetProof, plans: PlanSet) -> bool:
+    """Whether the vectors have the shapes that the plans need."""
+    n, m, k = plans.mdp.n_states, plans.mdp.n_choices, plans.k
+    parts = [part for part in (*proof.plans, proof.best_plan) if part is not None]
+    return bool(
+        len(proof.plans) == k
+        and proof.best.shape == (n,)
+        and (proof.best >= plans.mdp.first_choice[:-1]).all()
+        and (proof.best < plans.mdp.first_choice[1:]).all()
+        and proof.optimum.shape[1:] == (n,)
+        and (proof.gap is None or proof.gap.shape == (k, n))
+        and all(p.h.shape[1:] == (n,) and p.w.shape[1:] == (m,) and p.y.shape == (n,) for p in parts)
+    )
+
+
+def _sizes(mdp: MDP, earned: Floats) -> Floats:
+    """What tolerances are relative to: the mean |reward| of each plan or, where that is zero, the model's median."""
+    if earned.min() > 0:
+        return earned
+    some = np.abs(mdp.reward[mdp.reward != 0])
+    return np.where(earned > 0, earned, float(np.median(some)) if some.size else 1.0)
+
+
+def _distances(plans: list[ProvedPlan], objective: SetObjective) -> tuple[Floats, Floats]:
+    """(k, k) middles and half widths of the divergences."""
+    k = len(plans)
+    found, errors = np.zeros((k, k)), np.zeros((k, k))
+    for i, a in enumerate(plans):
+        for j in range(i + 1, k):
+            low, high = divergence(a, plans[j], objective.compared)
+            found[i, j] = found[j, i] = (low + high) / 2
+            errors[i, j] = errors[j, i] = (high - low) / 2
+    return found, errors
+
+
+def _middles(intervals: list[tuple[float, float]]) -> tuple[Floats, Floats]:
+    """Middles and half widths of an array of intervals."""
+    low, high = np.moveaxis(np.array(intervals, dtype=np.float64), -1, 0)
+    return (low + high) / 2, (high - low) / 2
+
+
+def _gap(
+    model: ExactModel, objective: SetObjective, plans: list[ProvedPlan] | None, x: Floats, proof: SetProof
+) -> float:
+    """An upper bound on how much more than x any points have along the gradient."""
+    if proof.gap is None:
         return float("inf")
-    return gap
+    duals, tradeoff = [dual[None] for dual in proof.gap], objective.tradeoff_of_mean
+    if plans is not None and tradeoff is not None:
+        return gap_bound(model, plans, tradeoff, objective.compared, duals, SMOOTHING)
+    gradient = objective.gradient(x)
+    return sum(model.upper_bound(row, h) - float(row @ now) for row, h, now in zip(gradient, duals, x, strict=True))
 
 
-def _excess(found: float, claimed: float) -> float:
-    return 0.0 if found <= claimed else found - claimed  # both may be infinite
+def _beyond(found: Floats | float, claimed: Floats | float, error: Floats | float, size: Floats | float) -> float:
+    """How far a claim lies outside what is found, relative to a size; infinite if it has another shape."""
+    if np.shape(found) != np.shape(claimed):
+        return float("inf")
+    off = np.abs(np.subtract(found, claimed)) - error
+    return float(np.max(np.maximum(off, 0.0) / size)) if np.isfinite(off).all() else float("inf")
 
 
-def _worst(errors: list[float]) -> float:
-    return float(np.max(errors))  # unlike max(), this returns NaN if there is one
+def _share_error(mdp: MDP, policies: Floats) -> float:
+    """How far the rows are from being policies."""
+    total = np.add.reduceat(policies, mdp.first_choice[:-1], axis=1)
+    return max(float(np.abs(total - 1).max()), float(-policies.min()), 0.0)
 
 
-def _off(found: Floats, claimed: Floats) -> float:
-    return float(np.abs(found - claimed).max()) if found.shape == claimed.shape else float("inf")
+def _plain_error(mdp: MDP, criterion: Criterion, policy: Floats, x: Floats) -> float:
+    """How far the policy, run from the start, is from having the occupancy x, in plain arithmetic.
 
-
-def _realisation_error(polytope: Polytope, policy: Floats, x: Floats) -> float:
-    """How far the policy, run from the start, is from having the occupancy x.
-
-    A feasible x whose shares are the policy's is stationary under it. If the policy's chain has one recurrent class
-    within reach of the start, its long-run occupancy is unique, so nothing needs to be solved.
+    A feasible x whose shares are the policy's is stationary under it. If the policy's chain has one recurrent class within
+    reach of the start, its long-run occupancy is unique, so nothing needs to be solved.
     """
-    mdp = polytope.mdp
-    shares = float(np.abs(policy * state_occupancy(mdp, x)[mdp.choice_state] - x).max())
-    total = np.add.reduceat(policy, mdp.first_choice[:-1])
-    wrong = max(shares, float(np.abs(total - 1).max()), float(-policy.min()))
+    shares = float(np.abs(policy * state_occupancy(mdp, x)[mdp.choice_state] - x).sum())
+    wrong = max(shares, flow_residual(mdp, x, criterion.discount))
     if not wrong <= EQUAL:  # also if it is NaN
         return wrong if np.isfinite(wrong) else float("inf")
-    if polytope.criterion.discount == 1:
+    if criterion.discount == 1:
         p = chain(mdp, policy)
         component, closed = closed_components(p)
         ends = np.unique(component[reachable(p, mdp.start > 0) & closed[component]])
         if ends.size > 1:
-            return max(wrong, float(np.abs(polytope.criterion.occupancy(mdp, policy) - x).max()))
+            return max(wrong, float(np.abs(criterion.occupancy(mdp, policy) - x).sum()))
     return wrong
