@@ -177,9 +177,9 @@ def _examine(
         watch.check_interrupt()
 
     with polytope.pausing(watch.check_interrupt):
-        proof = prove_set(polytope, objective, policies, occupancies, tell)
-    optimum = polytope.optimum.value
-    return proof, examine(polytope.mdp, polytope.criterion, objective, policies, occupancies, proof, optimum)
+        proof, proved = prove_set(polytope, objective, policies, occupancies, tell)
+    parts = (policies, occupancies, proof, proved, polytope.optimum.value)
+    return proof, examine(polytope.mdp, polytope.criterion, objective, *parts)
 
 
 def memory_needed(mdp: MDP, k: int) -> int:

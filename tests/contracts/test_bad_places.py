@@ -1,12 +1,19 @@
 """Paths that are not files, and files that claim too much, are refused in a sentence, before they take time or memory."""
 
 import os
+import signal
+import subprocess
+import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 
 import manyways as mw
 from manyways.formats.writer import write_model
+from manyways.plans.policy_files import FORMATS as POLICY_ENDINGS
+from manyways.studies.sweeps import load_sweep
+from manyways.web.session import Session
 
 ENDINGS = [".txt", ".json", ".drn", ".tra", ".npz", ".prism", ".jani", ".rddl", ".map", ".yaml"]
 LONG, NUL = "a" * 300, "a\0b"
@@ -17,29 +24,107 @@ def plans() -> mw.PlanSet:
     return mw.plan(mw.grid_world([[False, False]], (0, 0), (0, 1)), 1)
 
 
+@pytest.fixture(autouse=True)
+def _watchdog():
+    """Ends a test that waits for a pipe or reads a device without end."""
+
+    def expired(*_: object) -> None:
+        pytest.fail("waited for a file that never ends")
+
+    before = signal.signal(signal.SIGALRM, expired)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(params=["pipe", "link to a pipe", "link to a device"])
+def make_endless(request, tmp_path):
+    """Makes something at a path from which one could read without end."""
+
+    def make(path: Path) -> Path:
+        match request.param:
+            case "pipe":
+                os.mkfifo(path)
+            case "link to a pipe":
+                os.mkfifo(tmp_path / "the pipe")
+                path.symlink_to(tmp_path / "the pipe")
+            case "link to a device":
+                path.symlink_to("/dev/zero")
+        return path
+
+    return make
+
+
+refused = pytest.raises(mw.ManywaysError, match="is a device or a pipe, expected a file")
+
+
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_pipe_is_refused(ending, tmp_path):
-    os.mkfifo(tmp_path / f"model{ending}")
-    with pytest.raises(mw.SourceError, match="is a device or a pipe"):
-        mw.read(tmp_path / f"model{ending}")
+def test_a_model_that_is_not_a_file(ending, make_endless, tmp_path):
+    with refused:
+        mw.read(make_endless(tmp_path / f"model{ending}"))
 
 
 @pytest.mark.parametrize("ending", [".lab", ".sta", ".srew", ".trew", "1.rews"])
-def test_a_pipe_beside_the_files_of_prism_is_refused(ending, tmp_path):
+def test_a_file_of_prism_beside_the_transitions(ending, make_endless, tmp_path):
     (tmp_path / "model.tra").write_text("1 1 1\n0 0 0 1\n")
-    os.mkfifo(tmp_path / f"model{ending}")
-    with pytest.raises(mw.SourceError, match="is a device or a pipe"):
+    make_endless(tmp_path / f"model{ending}")
+    with refused:
         mw.read(tmp_path / "model.tra")
 
 
-def test_a_pipe_instead_of_an_image_or_an_instance_is_refused(tmp_path):
+def test_the_image_of_a_map(make_endless, tmp_path):
     pytest.importorskip("yaml")
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "map.yaml").write_text("image: pipe\nresolution: 1\norigin: [0, 0, 0]\n")
+    image = make_endless(tmp_path / "image.pgm")
+    for name in ("image.pgm", image):
+        (tmp_path / "map.yaml").write_text(f"image: {name}\nresolution: 1\norigin: [0, 0, 0]\n")
+        with refused:
+            mw.read(f"{tmp_path}/map.yaml?start=0,0&goal=1,1")
+
+
+def test_an_instance_of_rddl(make_endless, tmp_path):
+    make_endless(tmp_path / "instance.rddl")
     (tmp_path / "domain.rddl").write_text("domain d {}")
-    for source in ("map.yaml?start=0,0&goal=1,1", "domain.rddl?instance=pipe"):
-        with pytest.raises(mw.SourceError, match="is a device or a pipe"):
-            mw.read(f"{tmp_path}/{source}")
+    with refused:
+        mw.read(f"{tmp_path}/domain.rddl?instance=instance.rddl")
+
+
+@pytest.mark.parametrize("ending", POLICY_ENDINGS)
+def test_a_policy_file(ending, make_endless, plans, tmp_path):
+    with refused:
+        mw.load_policy(make_endless(tmp_path / f"policy{ending}"), plans.mdp)
+
+
+def test_a_plan_file(make_endless, tmp_path):
+    path = make_endless(tmp_path / "plans.mw")
+    with refused:
+        mw.load(path)
+    with refused:
+        Session(path, 1.0)
+
+
+def test_a_store_of_rows(make_endless, plans, tmp_path):
+    make_endless(tmp_path / "rows.sqlite")
+    with pytest.raises(mw.OutputError, match=r"cannot use .*rows\.sqlite"):
+        mw.sweep(plans.mdp, tradeoff=[1.0], k=[1], seeds=1, out=tmp_path)
+    with pytest.raises(mw.OutputError, match=r"cannot use .*rows\.sqlite"):
+        load_sweep(tmp_path, plans.mdp)
+
+
+def test_a_store_of_choices(make_endless, plans, tmp_path):
+    plans.save(tmp_path / "plans.mw")
+    make_endless(tmp_path / "plans.choices.sqlite")
+    with pytest.raises(mw.OutputError, match=r"cannot use .*choices\.sqlite"):
+        Session(tmp_path / "plans.mw", 1.0)
+
+
+@pytest.mark.parametrize("arguments", [["show", "plans.mw"], ["verify", "plans.mw"], ["serve", "plans.mw"]])
+def test_a_command_with_a_plan_file(arguments, make_endless, tmp_path):
+    make_endless(tmp_path / "plans.mw")
+    command = [sys.executable, "-m", "manyways", *arguments]
+    ended = subprocess.run(command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "manyways: plans.mw is a device or a pipe, expected a file\n"
 
 
 def test_a_device_is_not_read():
@@ -91,6 +176,16 @@ def test_maps_that_would_exhaust_memory(tmp_path):
         mw.read(tmp_path / "map.txt")
 
 
+@pytest.mark.parametrize(
+    "nested", ["[" * 60_000, "{" * 60_000, "{a: " * 15_000, "- " * 30_000, "? " * 30_000, "[\n" * 30_000]
+)
+def test_deeply_nested_yaml_is_refused_before_it_takes_time(nested, tmp_path):
+    pytest.importorskip("yaml")
+    (tmp_path / "map.yaml").write_text(nested)
+    with pytest.raises(mw.SourceError, match="lists and mappings are nested more than 16 deep"):
+        mw.read(tmp_path / "map.yaml?start=0,0&goal=1,1")
+
+
 def test_yaml_aliases_are_refused(tmp_path):
     pytest.importorskip("yaml")
     levels = (f"a{i}: &a{i}\n  <<: [{','.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 9))
@@ -101,7 +196,23 @@ def test_yaml_aliases_are_refused(tmp_path):
         mw.read(tmp_path / "map.yaml?start=0,0&goal=1,1")
 
 
-def test_a_model_for_storm_that_is_not_text(tmp_path):
-    (tmp_path / "model.prism").write_bytes(b"mdp\nmodule m\n x : [0..1] init 0;\n [] \xff true -> true;\nendmodule\n")
-    with pytest.raises(mw.SourceError, match="is not a text file: byte 37 is not UTF-8"):
-        mw.read(tmp_path / "model.prism")
+@pytest.mark.parametrize(
+    ("ending", "content"),
+    [
+        (".prism", b"mdp\nmodule m\n x : [0..1] init 0;\n [] \xff true -> true;\nendmodule\n"),
+        (".nm", b"mdp // \xfcber\n"),
+        (".jani", b'{"jani-version": 1, "name": "\xff"}'),
+        (".jani", b"\xff\xfe{\x00}\x00"),
+        (".txt", b"S.\xff.G\n"),
+        (".json", b'{"rows": ["S.G"], "name": "\xff"}'),
+        (".map", b"type octile\n\xff"),
+        (".yaml", b"image: \xff"),
+        (".rddl", b"domain \xff {}"),
+    ],
+)
+def test_a_text_file_that_is_not_utf_8(ending, content, tmp_path):
+    (tmp_path / f"model{ending}").write_bytes(content)
+    with pytest.raises(
+        mw.SourceError, match=rf"is not a text file: byte {content.index(0xFF if 0xFF in content else 0xFC)} is not"
+    ):
+        mw.read(tmp_path / f"model{ending}")

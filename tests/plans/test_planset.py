@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 import manyways as mw
 from manyways.draw import occupancy_maps
 from manyways.formats.text_maps import world_from_text
+from manyways.plans.checker import SetProof
 
 SMALL = world_from_text("S..#.\n..#..\n....G", "small")
 CRITERIA = [mw.Average(), mw.Discounted(0.9)]
@@ -153,6 +154,8 @@ def assert_same_bits(one: mw.PlanSet, other: mw.PlanSet, *, times: bool = True) 
             assert np.array_equal(here, there), field.name
         elif field.name == "mdp":
             assert_same_model(here, there)
+        elif field.name == "proof":
+            assert_same_proof(here, there)
         elif field.name == "trace":
             for column, values in vars(here).items():
                 if times or column != "seconds":
@@ -160,6 +163,14 @@ def assert_same_bits(one: mw.PlanSet, other: mw.PlanSet, *, times: bool = True) 
         elif times or field.name != "seconds":
             assert here == there, field.name
             assert type(here) is type(there), field.name
+
+
+def assert_same_proof(one: SetProof, other: SetProof) -> None:
+    """All vectors equal."""
+    for here, there in zip((one, one.best_plan, *one.plans), (other, other.best_plan, *other.plans), strict=True):
+        for name, value in vars(here).items():
+            if isinstance(value, (np.ndarray, int)):
+                assert np.array_equal(value, vars(there)[name]), name
 
 
 def assert_same_model(one: mw.MDP, other: mw.MDP) -> None:

@@ -12,6 +12,7 @@ import io
 import math
 import re
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -39,6 +40,8 @@ from manyways.types import Bools
 from manyways.worlds.grid import grid_world
 
 LARGEST_YAML = 2**16
+DEEPEST_YAML = 16
+"""How deep lists and mappings may be nested in the YAML file; a map needs two levels."""
 UNITS = ("m", "cells")
 GREY_PNM = (b"P2", b"P5")
 """How PGM files begin: plain (numbers as text) and raw (one or two bytes per pixel)."""
@@ -175,8 +178,7 @@ def _load_yaml(text: str, name: str) -> Any:
     except ImportError:
         raise SettingError("reading a robot's map needs PyYAML: pip install 'manyways[maps]'") from None
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
-            raise SourceError(f"{name} has YAML aliases, which are refused because they can expand without limit")
+        _check_events(yaml.parse(text, Loader=yaml.SafeLoader), name)
         return yaml.safe_load(text)
     except SourceError:
         raise
@@ -184,6 +186,21 @@ def _load_yaml(text: str, name: str) -> Any:
         raise SourceError(f"{name} is not a YAML file: {' '.join(str(error).split())[:300]}") from None
     except Exception as error:  # PyYAML passes on Python's own errors for invalid dates, long numbers and deep nesting
         raise SourceError(f"{name} is not a YAML file: {type(error).__name__}: {str(error)[:200]}") from None
+
+
+def _check_events(events: Iterable[Any], name: str) -> None:
+    """Refuse aliases, and deep nesting at its first brackets: the time that PyYAML takes is quadratic in the depth."""
+    import yaml
+
+    depth = 0
+    for event in events:
+        if isinstance(event, yaml.AliasEvent):
+            raise SourceError(f"{name} has YAML aliases, which are refused because they can expand without limit")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST_YAML:
+            raise SourceError(
+                f"{name} is not the YAML file of a map: its lists and mappings are nested more than {DEEPEST_YAML} deep"
+            )
 
 
 def _origin(origin: Any, name: str) -> tuple[float, float]:

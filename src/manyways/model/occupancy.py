@@ -218,9 +218,16 @@ def system_of(p: Sparse, discount: float = 1.0, cut_at: Ints | None = None) -> S
 
 
 def factorised(system: Sparse) -> SuperLU:
-    """Sparse LU factors; raises a `SolverError` if the system is singular in double precision."""
+    """Sparse LU factors of a system from `system_of`.
+
+    It is an M-matrix with a dominant diagonal, so diagonal pivots are stable, and an ordering for symmetric patterns
+    leaves about half of the fill of scipy's default.
+
+    Raises:
+        SolverError: if the system is singular in double precision.
+    """
     try:
-        return splu(system)
+        return splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     except RuntimeError:
         raise SolverError(
             "the chain of a policy mixes too slowly for double precision: a state is left with a probability that "

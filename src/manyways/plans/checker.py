@@ -91,9 +91,10 @@ def _ends(total: Floats) -> Interval:
 
 
 def _sum(values: Floats) -> tuple[float, float]:
-    """The sum of doubles, rounded once."""
-    found = math.fsum(np.ravel(values).tolist())
-    return float(down(found)), float(up(found))
+    """The interval of a sum of doubles."""
+    flat = np.ravel(values)
+    low, high = _sums(flat, np.zeros(flat.size, np.int64), 1)
+    return float(low[0]), float(high[0])
 
 
 def _sums(values: Floats, group: Ints, n: int) -> Interval:
@@ -261,6 +262,11 @@ def prove_plan(model: ExactModel, policy: Floats, proof: PlanProof) -> ProvedPla
     return ProvedPlan(reward, x, float(up(tight + 8 * U * _sum(x)[1])), tight, possible)
 
 
+def prove_plans(model: ExactModel, policies: Floats, proofs: Sequence[PlanProof | None]) -> list[ProvedPlan | None]:
+    """What the vectors say about each of (k, N) policies."""
+    return [None if p is None else prove_plan(model, policy, p) for policy, p in zip(policies, proofs, strict=True)]
+
+
 def _decrease(model: ExactModel, policy: Floats, y: Floats, rows: Ints) -> float:
     """The smallest y_s - discount P y over the states of the rows; infinite if there are none."""
     if not len(rows):
@@ -321,9 +327,8 @@ def divergence(a: ProvedPlan, b: ProvedPlan, compared: Compared) -> tuple[float,
     p, q = compared.forward(a.x), compared.forward(b.x)
     met = np.flatnonzero((p > 0) & (q > 0))
     both = p[met] + q[met]
-    shared = math.fsum((p[met] * np.log(p[met] / both) + q[met] * np.log(q[met] / both)).tolist())
-    mass = math.fsum(p[p > 0].tolist()) + math.fsum(q[q > 0].tolist())
-    value = 0.5 * (shared + math.log(2) * mass)
+    shared = np.mean(_sum(p[met] * np.log(p[met] / both) + q[met] * np.log(q[met] / both)))
+    value = 0.5 * (float(shared) + math.log(2) * float(np.mean(_sum(p)) + np.mean(_sum(q))))
     rounding = 2 * compared.most_terms * U  # of the images
     slack = 32 * U * (1 + a.error + b.error) + _wobble(a.error + rounding) + _wobble(b.error + rounding)
     return max(float(down(value - slack)), 0.0), min(float(up(value + slack)), float(up(math.log(2))))

@@ -16,7 +16,7 @@ from manyways.methods import Halted
 from manyways.model.occupancy import chain, deterministic, factors_of, first_best, state_occupancy
 from manyways.objectives import SetObjective
 from manyways.objectives.base import SMOOTHING
-from manyways.plans.checker import ExactModel, Interval, PlanProof, SetProof, gradients, prove_plan
+from manyways.plans.checker import ExactModel, Interval, PlanProof, ProvedPlan, SetProof, gradients, prove_plans
 from manyways.polytope import Polytope, Vertex
 from manyways.types import Floats, Ints
 
@@ -34,11 +34,14 @@ def prove_set(
     policies: Floats,
     x: Floats,
     tell: Callable[[int], None] = lambda _: None,
-) -> SetProof:
+) -> tuple[SetProof, list[ProvedPlan | None]]:
     """Find the vectors for (k, N) policies and occupancies; `tell` is called before each plan with its number.
 
     The gap is bounded by solves for the upper ends of the gradients: with those for the gradients themselves, uncertainty
     in places that are hardly ever visited would count as if they were visited all the time.
+
+    Returns:
+        The vectors, and what they prove about each plan.
     """
     mdp, optimum = polytope.mdp, polytope.optimum
     model = ExactModel(mdp, polytope.criterion.discount)
@@ -48,22 +51,22 @@ def prove_set(
     best_plan = prove(model, deterministic(mdp, best), optimum.occupancy, states=np.flatnonzero(anywhere))
     rough = np.zeros((1, mdp.n_states)) if optimum.dual is None else optimum.dual[None]
     plans = [prove(model, policy, row) for policy, row in zip(policies, x, strict=True)]
+    found = prove_plans(model, policies, plans)
     gap: Floats | None = np.zeros((len(x), mdp.n_states))
     try:
-        for i, costs in enumerate(_costs_of_gap(model, objective, policies, x, plans)):
+        for i, costs in enumerate(_costs_of_gap(model, objective, x, found)):
             tell(i)
             dual = polytope.best(costs, Vertex(x[i], first_best(mdp, policies[i]))).dual
             gap[i] = np.nan if dual is None else dual
     except Halted:  # the plans are valid; only how good they are together stays unknown
         gap = None
-    return SetProof(tuple(plans), best, best_plan, rough if best_plan is None else best_plan.h, gap)
+    return SetProof(tuple(plans), best, best_plan, rough if best_plan is None else best_plan.h, gap), found
 
 
 def _costs_of_gap(
-    model: ExactModel, objective: SetObjective, policies: Floats, x: Floats, plans: Sequence[PlanProof | None]
+    model: ExactModel, objective: SetObjective, x: Floats, found: Sequence[ProvedPlan | None]
 ) -> Iterable[Floats]:
     """For each plan, (N,) the upper end of its gradient where that is proved, otherwise the gradient."""
-    found = [None if p is None else prove_plan(model, policy, p) for policy, p in zip(policies, plans, strict=True)]
     proved, tradeoff = [plan for plan in found if plan is not None], objective.tradeoff_of_mean
     if len(proved) < len(found) or tradeoff is None:
         return objective.gradient(x)

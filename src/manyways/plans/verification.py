@@ -22,9 +22,9 @@ from manyways.model.occupancy import chain, deterministic, flow_residual, state_
 from manyways.objectives import SetObjective
 from manyways.objectives.base import SMOOTHING
 from manyways.plans.certificate import Certificate, Check
-from manyways.plans.checker import ExactModel, ProvedPlan, divergence, gap_bound, prove_plan
+from manyways.plans.checker import ExactModel, ProvedPlan, SetProof, divergence, gap_bound, prove_plan, prove_plans
 from manyways.plans.planset import PlanSet
-from manyways.plans.proofs import SetProof, prove_set
+from manyways.plans.proofs import prove_set
 from manyways.polytope import Criterion, Polytope
 from manyways.types import Floats
 
@@ -70,13 +70,11 @@ class Findings:
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """What must hold of the policies and occupancies, whatever is claimed about them."""
-        above = float((self.rewards - self.reward_errors).max()) - self.bound
+        """What must hold of the policies, occupancies and vectors, whatever else is claimed."""
         checks = (
             Check("policies", self.shares, SHARES),
             Check("occupancies", self.off, EQUAL),
             Check("optimum proved", abs(self.bound - self.optimum) / self.size, self.tolerance),
-            Check("no plan above the optimum", max(above, 0.0) / self.size, 0.0 if self.exact else self.tolerance),
         )
         if not self.exact:
             return checks
@@ -94,15 +92,20 @@ def examine(
     policies: Floats,
     x: Floats,
     proof: SetProof,
+    plans: list[ProvedPlan | None],
     optimum: float,
 ) -> Findings:
     """Prove what the vectors of a proof say about (k, N) policies and occupancies. Nothing is solved.
 
-    `optimum` is the highest reward of any policy as somebody claims it; it is used only where the vectors do not prove
-    what the best policy earns.
+    Args:
+        mdp, criterion, objective: what was planned for.
+        policies, x: (k, N) policies and their occupancies.
+        proof: the vectors.
+        plans: what they prove about each plan (`prove_plans`).
+        optimum: the highest reward of any policy as somebody claims it; it is used only where the vectors do not prove
+            what the best policy earns.
     """
     model = ExactModel(mdp, criterion.discount)
-    plans = [None if p is None else prove_plan(model, q, p) for q, p in zip(policies, proof.plans, strict=True)]
     best = None if proof.best_plan is None else prove_plan(model, deterministic(mdp, proof.best), proof.best_plan)
     proved = [plan for plan in plans if plan is not None]
     exact = len(proved) == len(plans)
@@ -154,8 +157,9 @@ def verify(mdp: MDP, plans: PlanSet) -> Certificate:
     objective = plans.maximised.on(mdp, plans.behaviour.on(mdp))
     proof = plans.proof
     if proof is None or not _fits(proof, plans):
-        proof = prove_set(Polytope(mdp, plans.criterion), objective, plans.policies, plans.occupancies)
-    parts = (plans.policies, plans.occupancies, proof, plans.optimal_reward)
+        proof, _ = prove_set(Polytope(mdp, plans.criterion), objective, plans.policies, plans.occupancies)
+    proved = prove_plans(ExactModel(mdp, plans.criterion.discount), plans.policies, proof.plans)
+    parts = (plans.policies, plans.occupancies, proof, proved, plans.optimal_reward)
     found = examine(mdp, plans.criterion, objective, *parts)
     return Certificate((model, *found.checks, *compared_with(found, plans, objective)))
 
