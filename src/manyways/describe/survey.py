@@ -114,7 +114,7 @@ def outside_goal(mdp: MDP, label: str) -> Bools:
 
 def negligible(plans: Plans) -> float:
     """Rewards of at most this size count as 0."""
-    return 1e-9 * float(np.abs(plans.mdp.reward).max())
+    return 1e-9 * float((plans.occupancies @ np.abs(plans.mdp.reward)).max())
 
 
 def _described_labels(mdp: MDP, by_state: Floats) -> tuple[str, ...]:

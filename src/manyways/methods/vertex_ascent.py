@@ -226,7 +226,8 @@ class _Climb:
 
     def _proposals(self, rows: list[Floats], i: int) -> Iterator[Vertex]:
         reward, k = self.objective.mdp.reward, self.k
-        scale = max(float(np.abs(reward).max()), 1e-12)
+        # What the optimal plan earns, not the largest number in the model: that may be a penalty nobody ever pays.
+        scale = max(float(self.optimum.occupancy @ np.abs(reward)), 1e-12)
         if exchangeable(self.polytope, self.objective, k, self.plans[i : i + 1]):
             yield from islice(neighbours(self.polytope, self.objective, rows, self.plans[i], i), self.k)
         for factor in DIVERSITY_WEIGHTS:

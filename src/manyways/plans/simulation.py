@@ -61,7 +61,7 @@ def simulate(plans: PlanSet, plan: int = 1, steps: int = 10_000, seed: int = 0) 
     policy = plans[plan - 1].policy
     here, there = np.random.default_rng(seed).spawn(2)
     discount = plans.criterion.discount
-    largest = float(np.abs(plans.mdp.reward).max())
+    largest = float(np.abs(plans.mdp.reward[policy.probabilities > 0]).max())
     if discount < 1:
         runs = [policy.rollout(_horizon(discount), here).rewards for _ in _runs(steps, discount)]
         model = _discounted(runs, discount, largest)
@@ -103,7 +103,8 @@ def _in_environment(
     if discount == 1:
         return _by_batches(np.array(episode(steps, restart=True)))
     runs = [np.array(episode(_horizon(discount), restart=False)) for _ in _runs(steps, discount)]
-    return _discounted(runs, discount, float(np.abs(opened.mdp.reward).max()))
+    largest = float(np.abs(opened.mdp.reward[policy.probabilities > 0]).max())
+    return _discounted(runs, discount, largest)
 
 
 def _by_batches(rewards: Floats) -> Estimate:

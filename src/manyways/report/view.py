@@ -78,7 +78,7 @@ def _promise(plans: PlanSet) -> str:
     """How good the plans are, in one sentence."""
     low, high, best = float(plans.rewards.min()), float(plans.rewards.max()), plans.optimal_reward
     who = "These plans earn" if plans.k > 1 else "It earns"
-    if best <= NOTHING * float(np.abs(plans.mdp.reward).max()):
+    if best <= NOTHING * float((plans.occupancies @ np.abs(plans.mdp.reward)).max()):
         span = " to ".join(dict.fromkeys((f"{low:.4g}", f"{high:.4g}")))
         return f"{who} {span} a step, where no plan can earn more than {best:.4g}."
     span = " to ".join(dict.fromkeys(_percent_of_best(reward / best) for reward in (low, high)))

@@ -8,7 +8,11 @@ Rows arrive in any order and are returned in the order of the trials.
 from __future__ import annotations
 
 import os
+import time
+from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Thread
 from typing import Any
 
 from manyways.errors import ManywaysError, SettingError, check_integer
@@ -18,6 +22,7 @@ from manyways.studies.store import Store
 from manyways.studies.trial import Row, Trial, method_named, perform
 
 CONNECTION_TIMEOUT = "5s"
+PARENT_POLL_S = 0.5
 
 Task = tuple[Trial, Method]
 
@@ -81,7 +86,13 @@ def _in_processes(tasks: Sequence[Task], workers: int, model: MDP | None) -> Ite
     from joblib import Parallel, delayed
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    pool: Any = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")  # pyright: ignore[reportArgumentType]
+    pool: Any = Parallel(
+        n_jobs=workers,
+        batch_size=1,
+        return_as="generator_unordered",  # pyright: ignore[reportArgumentType]
+        initializer=_end_with_parent,
+        initargs=(os.getpid(),),
+    )
     try:
         yield from pool(delayed(_perform_task)(task, model) for task in tasks)
     except TerminatedWorkerError:
@@ -91,6 +102,20 @@ def _in_processes(tasks: Sequence[Task], workers: int, model: MDP | None) -> Ite
             in_python="; if memory was short, use fewer workers",
             on_command_line="; if memory was short, use a smaller number of --workers",
         ) from None
+
+
+def _end_with_parent(parent: int) -> None:
+    """End this worker process soon after its parent, even if the parent is killed and cannot end it.
+
+    A process whose parent has ended gets another one. (On Windows it does not, and an idle worker waits for minutes.)
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(PARENT_POLL_S)
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 def _on_cluster(tasks: Sequence[Task], address: str, model: MDP | None) -> Iterator[tuple[Trial, Row]]:
@@ -105,11 +130,24 @@ def _on_cluster(tasks: Sequence[Task], address: str, model: MDP | None) -> Itera
             f"no Dask scheduler answers at {address} ({type(error).__name__}); start one with `dask scheduler` and "
             "workers with `dask worker ADDRESS`, then run the study again"
         ) from None
-    with client:
+    with _stopped_by_cluster(address), client:
         shared = None if model is None else client.scatter(model, broadcast=True)
         futures = client.map(_perform_task, list(tasks), model=shared, pure=False)
         for future in as_completed(futures, loop=client.loop):
             yield future.result()
+
+
+@contextmanager
+def _stopped_by_cluster(address: str) -> Iterator[None]:
+    """Turn errors of Dask into a `RunStopped`. Trials raise no errors, so each one that arrives here is the cluster's."""
+    try:
+        yield
+    except (Exception, CancelledError) as error:  # Dask passes on errors of many kinds: its own, Tornado's, Python's
+        reason = (str(error).splitlines() or [""])[0][:200]
+        raise RunStopped(
+            f"the Dask cluster at {address} failed ({type(error).__name__}: {reason}); the rows computed so far are "
+            "stored. Check its scheduler and workers, and run the study again to resume it"
+        ) from None
 
 
 def _perform_task(task: Task, model: MDP | None) -> tuple[Trial, Row]:

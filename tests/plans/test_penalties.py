@@ -1,0 +1,119 @@
+"""A huge penalty on a choice that no plan takes changes nothing: neither optimum, nor plans, nor certificate."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import manyways as mw
+from manyways import MDP
+from shared import WORLDS
+
+
+def with_forbidden(mdp: MDP, state: int, reward: float) -> MDP:
+    """The model with one more action in a state, which stays there for this reward."""
+    matrix, at = mdp.transitions, int(mdp.first_choice[state + 1])
+    row = np.zeros((1, mdp.n_states))
+    row[0, state] = 1.0
+    return dataclasses.replace(
+        mdp,
+        transitions=sparse.csr_array(sparse.vstack([matrix[:at], sparse.csr_array(row), matrix[at:]])),
+        reward=np.insert(mdp.reward, at, reward),
+        first_choice=mdp.first_choice + (np.arange(mdp.n_states + 1) > state),
+        actions=np.insert(mdp.actions, at, len(mdp.action_names)),
+        action_names=(*mdp.action_names, "forbidden"),
+        source=None,
+    )
+
+
+def random_model(n: int, penalty: float | None) -> MDP:
+    """Three actions a state, three successors each, normal rewards; perhaps a self-loop with a penalty."""
+    rng = np.random.default_rng(1)
+    rows = []
+    for s in range(n):
+        for a in range(3):
+            targets, weights, reward = rng.choice(n, 3, replace=False), rng.dirichlet(np.ones(3)), float(rng.normal())
+            rows += [(s, a, int(t), float(p), reward) for t, p in zip(targets, weights, strict=True)]
+        if s == 7 and penalty is not None:
+            rows.append((s, "loop", s, 1.0, penalty))
+    return MDP.from_transitions(rows)
+
+
+@pytest.mark.parametrize("n", [60, 150, 2500])
+def test_the_optimum_of_a_random_model(n):
+    true = mw.Polytope(random_model(n, None)).optimum.value
+    for p in range(3, 16) if n < 1000 else (6, 10, 15):
+        found = mw.Polytope(random_model(n, -(10.0**p))).optimum
+        assert found.value == pytest.approx(true, rel=1e-10)
+        assert found.bound == pytest.approx(true, rel=1e-6)
+
+
+@pytest.mark.parametrize("path", WORLDS, ids=lambda path: path.stem)
+def test_the_twenty_worlds(path):
+    mdp = mw.read(path)
+    start, k = int(np.argmax(mdp.start)), 2 if path.stem.startswith("four") else 6
+    usual, *others = (mw.plan(with_forbidden(mdp, start, -(10.0**p)), k, 8.0) for p in (3, 8, 12, 15))
+    for plans in others:
+        np.testing.assert_array_equal(plans.policies, usual.policies)
+        np.testing.assert_allclose(plans.rewards, usual.rewards, rtol=1e-12)
+        assert plans.certificate.ok
+        assert plans.status.converged
+        for here, there in zip(plans.certificate.checks, usual.certificate.checks, strict=True):
+            assert here.name == there.name
+            assert here.error == pytest.approx(there.error, abs=1e-11)
+
+
+def test_claims_are_not_hidden_behind_a_penalty():
+    """All of these were verified by version 0.1.0."""
+    rows = [("a", "left", "b", 1.0, 1.0), ("a", "right", "c", 1.0, 0.0), ("b", "back", "a", 1.0, 0.5)]
+    rows += [("c", "back", "a", 1.0, 0.5), ("c", "stay", "c", 1.0, -1e12)]
+    plans = mw.plan(MDP.from_transitions(rows), 2, 1.0)
+    assert plans.optimal_reward == pytest.approx(0.75)
+    assert plans.certificate.ok
+    for field, value, check in (
+        ("optimal_reward", 900_000.0, "optimal reward"),
+        ("rewards", plans.rewards + 9000, "rewards"),
+        ("objective", plans.objective + 5000, "objective"),
+    ):
+        wrong = mw.verify(plans.mdp, dataclasses.replace(plans, **{field: value}))
+        assert check in {failed.name for failed in wrong.failed}
+
+
+def test_small_changes_of_nine_rooms_are_noticed():
+    plans = mw.plan("nine-rooms:7", 6, 8.0)
+    for field, value in (
+        ("rewards", plans.rewards + 1e-6 * (np.arange(6) == 2)),
+        ("rewards", plans.rewards - 1e-6 * (np.arange(6) == 2)),
+        ("optimal_reward", plans.optimal_reward + 1e-4),
+        ("optimal_reward", plans.optimal_reward - 1e-4),
+        ("optimal_reward", plans.optimal_reward * (1 + 1e-6)),
+        ("gap", 0.0),
+        ("policies", plans.policies + 1e-7 * (np.arange(plans.mdp.n_choices) == 5)),
+    ):
+        assert not mw.verify(plans.mdp, dataclasses.replace(plans, **{field: value})).ok, field
+
+
+def test_links_too_weak_for_subtraction_are_still_links():
+    """A state left with a probability of 1e-300 was a raw RuntimeError of scipy's."""
+    mdp = MDP.from_transitions(
+        [("a", "x", "b", 1e-300, 1.0), ("a", "x", "a", 1.0, 1.0), ("b", "y", "a", 1.0, 0.0)], name="slow"
+    )
+    assert mw.Polytope(mdp).optimum.value == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("link", [1e-12, 2.0**-40])
+def test_stiff_models_are_verified_or_say_that_they_are_not(seed, link):
+    rng = np.random.default_rng(seed)
+    rows = []
+    for s in range(6):
+        for a in range(2):
+            target, reward = int(rng.integers(6)), float(rng.normal())
+            rows += [(s, a, target, link, reward), (s, a, s, 1 - link, reward)]
+        rows += [(s, "home", 0, 1.0, 0.0), (s, "on", (s + 1) % 6, 1.0, 0.0)]
+    plans = mw.plan(MDP.from_transitions(rows), 2, 1.0)
+    assert plans.status.converged == plans.certificate.ok
+    assert mw.verify(plans.mdp, plans).ok == plans.certificate.ok
