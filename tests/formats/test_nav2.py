@@ -173,7 +173,11 @@ def test_impossible_places_of_nav2_maps_are_refused(write, change, message):
     ("old", "new", "message"),
     [
         (YAML, "{", "m is not a YAML file: while parsing"),
-        (YAML, "[" * 1000 + "]" * 1000, "m is not the YAML file of a map: its lists and mappings are nested more than 16 deep"),
+        (
+            YAML,
+            "[" * 1000 + "]" * 1000,
+            "m is not the YAML file of a map: its lists and mappings are nested more than 16 deep",
+        ),
         (YAML, "image: 2001-99-99", "m is not a YAML file: ValueError"),
         (YAML, "S.G", "m is not the YAML file of a map: expected the entries image, resolution and origin"),
         (YAML, "resolution: 1", "m is not the YAML file of a map"),

@@ -7,6 +7,7 @@ Rows arrive in any order and are returned in the order of the trials.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from asyncio import CancelledError
@@ -140,14 +141,19 @@ def _on_cluster(tasks: Sequence[Task], address: str, model: MDP | None) -> Itera
 @contextmanager
 def _stopped_by_cluster(address: str) -> Iterator[None]:
     """Turn errors of Dask into a `RunStopped`. Trials raise no errors, so each one that arrives here is the cluster's."""
+    log = logging.getLogger("distributed.client")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # it prints tracebacks of the errors that it raises as well
     try:
         yield
     except (Exception, CancelledError) as error:  # Dask passes on errors of many kinds: its own, Tornado's, Python's
-        reason = (str(error).splitlines() or [""])[0][:200]
+        reason = (str(error).splitlines() or [""])[0][:200].rstrip(".")
         raise RunStopped(
             f"the Dask cluster at {address} failed ({type(error).__name__}: {reason}); the rows computed so far are "
             "stored. Check its scheduler and workers, and run the study again to resume it"
         ) from None
+    finally:
+        log.setLevel(level)
 
 
 def _perform_task(task: Task, model: MDP | None) -> tuple[Trial, Row]:
