@@ -387,3 +387,33 @@ def test_a_discount_of_one_is_told_about_the_average():
 def test_a_minimum_that_is_no_share_of_time_is_refused(at_least):
     with pytest.raises(SettingError, match="0 <= at_least < 1"):
         Polytope(KNOWN["losses"].mdp, at_least=at_least)
+
+
+# ---- wrapping ---------------------------------------------------------------------------------
+
+
+class Counting:
+    """An oracle around another one that counts the calls."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self.oracle, self.calls = oracle, 0
+
+    def best(self, c: np.ndarray, warm: Vertex | None = None) -> Answer:
+        self.calls += 1
+        return self.oracle.best(c, warm)
+
+
+def test_an_oracle_can_be_wrapped():
+    made: list[Counting] = []
+
+    def wrap(oracle: Oracle) -> Oracle:
+        made.append(Counting(oracle))
+        return made[-1]
+
+    mdp = KNOWN["stop world"].mdp
+    polytope = Polytope(mdp, wrap=wrap)
+    assert polytope.optimum.value == pytest.approx(KNOWN["stop world"].best_average)
+    assert made[0].calls == 1
+    twin = polytope.twin()
+    twin.best(mdp.reward, polytope.optimum)
+    assert [oracle.calls for oracle in made] == [1, 1]

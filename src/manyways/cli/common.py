@@ -1,4 +1,4 @@
-"""What all commands share: the Typer application, exit codes, common options, and printing."""
+"""What all commands share: the Typer application, common options, and printing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import typer
 
 if TYPE_CHECKING:
     from manyways.methods import Progress
-
-BAD_INPUT, FAILED, INTERRUPTED = 2, 3, 130
 
 app = typer.Typer(
     add_completion=False,

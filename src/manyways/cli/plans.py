@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from manyways.cli.common import (
-    FAILED,
     Const,
     Discount,
     Goal,
@@ -25,6 +24,7 @@ from manyways.cli.common import (
     progress_bar,
     with_settings,
 )
+from manyways.cli.exit_codes import FAILED
 from manyways.cli.tables import certificate_json, certificate_table, print_plans
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from manyways.cli.common import FAILED, INTERRUPTED, Json, Source, app, print_json
+from manyways.cli.common import Json, Source, app, print_json
+from manyways.cli.exit_codes import FAILED, INTERRUPTED
 
 if TYPE_CHECKING:
     from manyways.studies.claims import Verdict

@@ -256,7 +256,7 @@ def prove_plan(model: ExactModel, policy: Floats, proof: PlanProof) -> ProvedPla
     possible = taken & own[model.state]
     rows = np.flatnonzero(possible)
     earned = _by_state(model, rows, policy, model.surplus(rows, model.reward, proof.h))
-    states, shift = np.unique(model.state[rows]), model.shift(proof.h)
+    states, shift = _owners(model, rows), model.shift(proof.h)
     reward = float(down(earned[0][states].min() + shift[0])), float(up(earned[1][states].max() + shift[1]))
     x, tight = _occupancy(model, policy, proof.w, y, theta, rows)
     return ProvedPlan(reward, x, float(up(tight + 8 * U * _sum(x)[1])), tight, possible)
@@ -272,13 +272,19 @@ def _decrease(model: ExactModel, policy: Floats, y: Floats, rows: Ints) -> float
     if not len(rows):
         return math.inf
     fall = _minus(model.surplus(rows, np.zeros(model.mdp.n_choices), y[None]))
-    return float(_by_state(model, rows, policy, fall)[0][np.unique(model.state[rows])].min())
+    return float(_by_state(model, rows, policy, fall)[0][_owners(model, rows)].min())
+
+
+def _owners(model: ExactModel, rows: Ints) -> Ints:
+    """The states of some choices, each once; the choices are in order."""
+    owner = model.state[rows]
+    return owner[np.append(True, owner[1:] != owner[:-1])] if len(owner) else owner
 
 
 def _by_state(model: ExactModel, rows: Ints, policy: Floats, v: Interval) -> Interval:
     """(S,) the policy's mean of an interval over the rows; undefined in states without rows."""
     n, owner = model.mdp.n_states, model.state[rows]
-    if len(np.unique(owner)) == len(rows):  # one choice in each state: its share is one, exactly
+    if len(_owners(model, rows)) == len(rows):  # one choice in each state: its share is one, exactly
         low, high = np.full(n, np.nan), np.full(n, np.nan)
         low[owner], high[owner] = v
         return low, high
@@ -298,7 +304,7 @@ def _occupancy(
     mass = _sum(flow[0])[0] - 1.0, _sum(flow[1])[1] - 1.0
     off = float(up(max(abs(mass[0]), abs(mass[1]))))
     lost, wrong = up(_size(residual) * up(y / theta)), 0.0
-    if len(np.unique(owner)) < len(rows):  # where the policy randomises, the shares must be the policy's as well
+    if len(_owners(model, rows)) < len(rows):  # where the policy randomises, the shares must be the policy's as well
         by, total = (_sums(flow[0], owner, n)[0], _sums(flow[1], owner, n)[1]), _sums(policy[rows], owner, n)
         share = _over((policy[rows], policy[rows]), (total[0][owner], total[1][owner]))
         astray = _size(_plus(flow, _minus(_times((by[0][owner], by[1][owner]), share))))

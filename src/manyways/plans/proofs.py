@@ -18,7 +18,7 @@ from manyways.objectives import SetObjective
 from manyways.objectives.base import SMOOTHING
 from manyways.plans.checker import ExactModel, Interval, PlanProof, ProvedPlan, SetProof, gradients, prove_plans
 from manyways.polytope import Polytope, Vertex
-from manyways.types import Floats, Ints
+from manyways.types import Floats, Ints, Sparse
 
 FACTORISED = 50_000
 """Plans that can be in more states than this get no exact proof: the factors of their chain would fill the memory."""
@@ -126,7 +126,7 @@ class _Chain:
         mdp, discount = model.mdp, model.discount
         self.model, self.states, self.reference = model, states, reference
         self.at = int(np.searchsorted(states, reference))
-        p = chain(mdp, policy)[states][:, states]
+        p = _chain(model, policy, states)
         self._factors = factors_of(p, discount, cut_at=np.array([self.at]))
         self._share = policy / np.bincount(model.state, policy, minlength=mdp.n_states)[model.state]
         reached = np.zeros(mdp.n_states, bool)
@@ -169,7 +169,7 @@ class _Chain:
         weight = self._share / model.row_sums
         w = np.zeros((2, model.mdp.n_choices))
         w[0] = self._everywhere(self.visits)[model.state] * weight
-        randomised = len(np.unique(model.state[self.rows])) < len(self.rows)
+        randomised = bool((np.diff(model.state[self.rows]) == 0).any())
         for _ in range(1 if randomised else 2):
             flow, into, net = (_middle(part) for part in model.flows(self.rows, w))
             if model.discount < 1:
@@ -190,6 +190,16 @@ class _Chain:
         found = np.zeros(self.model.mdp.n_states)
         found[self.states] = v
         return found
+
+
+def _chain(model: ExactModel, policy: Floats, states: Ints) -> Sparse:
+    """(R, R) CSR: the transitions under a policy between the given states, which it does not leave."""
+    mdp, taken = model.mdp, np.flatnonzero(policy)
+    if len(taken) == mdp.n_states:  # deterministic: its rows are rows of the model
+        rows = mdp.transitions[taken if len(states) == mdp.n_states else taken[states]]
+    else:
+        rows = chain(mdp, policy)[states]
+    return rows if len(states) == mdp.n_states else rows[:, states]
 
 
 def _middle(v: Interval) -> Floats:

@@ -1,0 +1,8 @@
+"""The Typer application with all its commands, which register themselves when they are imported."""
+
+from __future__ import annotations
+
+from manyways.cli import models, plans, serve, studies
+from manyways.cli.common import app
+
+__all__ = ["app", "models", "plans", "serve", "studies"]
