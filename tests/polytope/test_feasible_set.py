@@ -12,7 +12,7 @@ from scipy.optimize import linprog, minimize
 import manyways as mw
 from manyways import MDP, Average, Discounted, EmptyDomain, Polytope, SettingError
 from manyways.model.occupancy import deterministic
-from manyways.polytope import Answer
+from manyways.polytope import Answer, Oracle, Vertex
 from problems import KINDS, KNOWN, random_accessible_mdp, random_mdp, vertices
 from shared import WORLDS
 
