@@ -14,9 +14,9 @@ import typer
 from commands import BAD_INPUT, COMMAND, DONE, FAILED, INTERRUPTED, PLAN, Terminal, files, run_program
 
 import manyways as mw
-from manyways import cli
+from manyways.cli.program import app
 
-COMMANDS = sorted(typer.main.get_command(cli.app).commands)
+COMMANDS = sorted(typer.main.get_command(app).commands)
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -148,6 +148,60 @@ def test_a_closed_pipe_is_not_an_error(saved):
     assert ended.stderr == ""
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("show", "saved.mw"),
+        ("show", "saved.mw", "--json"),
+        ("verify", "saved.mw"),
+        (*PLAN, "--json"),
+        ("plan", "--help"),
+    ],
+    ids=" ".join,
+)
+@pytest.mark.usefixtures("saved")
+def test_output_that_cannot_be_written_is_reported_in_one_sentence(arguments):
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run([COMMAND, *arguments], check=False, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == BAD_INPUT
+    assert ended.stderr == "manyways: cannot write to standard output: No space left on device\n"
+
+
+def test_a_message_that_cannot_be_written_leaves_the_exit_code():
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [COMMAND, "show", "none.mw"], check=False, stdout=subprocess.PIPE, stderr=full, text=True
+        )
+    assert (ended.returncode, ended.stdout) == (BAD_INPUT, "")
+
+
+INTERRUPTED_IMPORT = """
+import signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "MODULE":
+            sys.meta_path.remove(self)
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+from manyways.cli import main
+
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "module", ["manyways.cli.program", "typer", "manyways.planning", "numpy", "scipy.sparse", "numba", "rich.table"]
+)
+def test_ctrl_c_while_modules_are_loaded_is_reported_in_one_sentence(module):
+    """As if Ctrl-C were pressed at the moment in which a module begins to load."""
+    command = [sys.executable, "-c", INTERRUPTED_IMPORT.replace("MODULE", module), "plan", "map.txt"]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert ended.returncode in (INTERRUPTED, -signal.SIGINT)  # a shell shows both as 130
+    assert (ended.stdout, ended.stderr) == ("", "manyways: interrupted\n")
+
+
 def test_on_a_terminal_there_is_a_progress_bar():
     answer = Terminal(*PLAN).end()
     assert answer.code == DONE
@@ -180,5 +234,5 @@ def test_errors_name_options_on_the_command_line_only(manyways, monkeypatch):
 
 def test_help_loads_nothing_heavy():
     heavy = ("numpy", "scipy", "numba", "rich.table", "matplotlib", "starlette", "uvicorn", "jinja2")
-    code = f"import sys, manyways.cli; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, manyways.cli.program; print([name for name in {heavy} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"

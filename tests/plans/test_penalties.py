@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from scipy import sparse
 
 import manyways as mw
 from manyways import MDP
+from manyways.plans.checker import ExactModel
+from rational import ExactMdp, hard_model
 from shared import WORLDS
 
 
@@ -117,3 +120,29 @@ def test_stiff_models_are_verified_or_say_that_they_are_not(seed, link):
     plans = mw.plan(MDP.from_transitions(rows), 2, 1.0)
     assert plans.status.converged == plans.certificate.ok
     assert mw.verify(plans.mdp, plans).ok == plans.certificate.ok
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e200, 1e300])
+@pytest.mark.parametrize("criterion", [mw.Average(), mw.Discounted(0.9)], ids=str)
+def test_very_large_and_very_small_rewards(size, criterion):
+    usual = random_model(12, None)
+    scaled = dataclasses.replace(usual, reward=usual.reward * size, source=None)
+    plans, same = mw.plan(usual, 2, 1.0, criterion=criterion), mw.plan(scaled, 2, size, criterion=criterion)
+    assert same.certificate.ok
+    np.testing.assert_array_equal(same.policies, plans.policies)
+    np.testing.assert_allclose(same.rewards / size, plans.rewards, rtol=1e-9)
+    assert not mw.verify(scaled, dataclasses.replace(same, rewards=same.rewards * (1 + 1e-6))).ok
+
+
+@pytest.mark.parametrize("discount", [0.999999, 1 - 1e-9, 1 - 1e-12])
+def test_discounts_near_one(discount):
+    """Bounds of version 0.1.0 lay below the true optimum, or certificates failed."""
+    for seed in range(30):
+        mdp = hard_model(np.random.default_rng(seed), "plain")
+        exact = ExactMdp.of(mdp, discount)
+        plans = mw.plan(mdp, 2, 1.0, criterion=mw.Discounted(discount))
+        optimum, _ = exact.best(exact.reward)
+        assert plans.certificate.ok
+        model = ExactModel(mdp, discount)
+        assert Fraction(model.upper_bound(model.reward, plans.proof.optimum)) * Fraction(model.unit) >= optimum
+        assert plans.optimal_reward == pytest.approx(float(optimum), rel=1e-9)

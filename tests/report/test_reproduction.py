@@ -11,7 +11,7 @@ from coverage_objective import Coverage
 from typer.testing import CliRunner
 
 import manyways as mw
-from manyways.cli import app
+from manyways.cli.program import app
 from manyways.report.reproduction import facts, reproduction
 
 

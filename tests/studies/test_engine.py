@@ -9,8 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+import psutil
 import pytest
 from small_studies import QUICK, QUICK_OPTIONS, kept_rows, small_trials, timeless
 
@@ -35,10 +39,17 @@ def test_two_workers_find_the_same_rows(undisturbed, tmp_path):
     assert timeless(mw.paper("tradeoff", out=tmp_path, workers=2, **QUICK)["tradeoff"].rows) == timeless(undisturbed)
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    """The address of a Dask scheduler with two workers, each a process of its own on this machine."""
-    folder = tmp_path_factory.mktemp("dask")
+@dataclass(frozen=True)
+class Cluster:
+    """A Dask scheduler with two workers, each a process of its own on this machine."""
+
+    address: str
+    scheduler: subprocess.Popen
+    workers: list[subprocess.Popen]
+
+
+@contextmanager
+def dask_cluster(folder: Path) -> Iterator[Cluster]:
     address_file = folder / "scheduler.json"
     quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     local = ["--host", "127.0.0.1", "--no-dashboard"]
@@ -49,11 +60,18 @@ def cluster(tmp_path_factory):
         _wait_for(address_file.exists)
         started += [subprocess.Popen([*worker, *local, "--nthreads", "1", "--no-nanny"], **quiet) for _ in range(2)]
         _wait_for(lambda: address_file.read_text().strip().endswith("}"))
-        yield json.loads(address_file.read_text())["address"]
+        yield Cluster(json.loads(address_file.read_text())["address"], started[0], started[1:])
     finally:
         for program in started:
             program.kill()
             program.wait(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """The address of a Dask scheduler with two workers."""
+    with dask_cluster(tmp_path_factory.mktemp("dask")) as started:
+        yield started.address
 
 
 def _wait_for(condition, seconds: float = 60.0) -> None:
@@ -79,6 +97,48 @@ def test_a_sweep_sends_its_model_to_the_cluster(cluster):
 def test_a_scheduler_that_is_not_there(tmp_path):
     with pytest.raises(SettingError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9 .* start one"):
         mw.paper("tradeoff", out=tmp_path, cluster="tcp://127.0.0.1:9", **QUICK)
+
+
+def test_a_cluster_whose_worker_and_then_its_scheduler_are_killed(tmp_path):
+    (tmp_path / "dask").mkdir()
+    out = tmp_path / "out"
+    with dask_cluster(tmp_path / "dask") as cluster:
+        command = [*COMMAND, "paper", "tradeoff", "--trials", "20", "--cluster", cluster.address, "--out", str(out)]
+        study = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            _wait_for(lambda: len(kept_rows(out)) > 0)
+            cluster.workers[0].kill()
+            rows = len(kept_rows(out))
+            _wait_for(lambda: len(kept_rows(out)) > rows + 2)
+            assert study.poll() is None, "the other worker goes on"
+            cluster.scheduler.kill()
+            printed, message = study.communicate(timeout=120)
+        finally:
+            study.kill()
+    assert (study.returncode, printed) == (2, "")
+    assert len(message.splitlines()) == 1
+    assert message.startswith(f"manyways: the Dask cluster at {cluster.address} failed (")
+    assert "the rows computed so far are stored" in message
+    assert "run the study again to resume it" in message
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.7, 2.0])
+def test_the_worker_processes_of_a_killed_study_end(tmp_path, delay):
+    command = [*COMMAND, "paper", "tradeoff", "--workers", "2", "--trials", "3", "--out", str(tmp_path)]
+    study = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    left = []
+    try:
+        _wait_for(lambda: sum("loky" in " ".join(child.cmdline()) for child in study.children(recursive=True)) > 2)
+        time.sleep(delay)
+        left = study.children(recursive=True)
+        study.kill()
+        study.wait(timeout=30)
+        _, left = psutil.wait_procs(left, timeout=10)
+        assert left == []
+    finally:
+        for program in [*left, study]:
+            if program.is_running():
+                program.kill()
 
 
 def test_a_study_that_is_killed_three_times_is_resumed(undisturbed, tmp_path):

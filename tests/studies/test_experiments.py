@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import manyways as mw
-from manyways.cli import app
+from manyways.cli.program import app
 from manyways.errors import SettingError
 from manyways.studies import engine
 from manyways.studies.experiments import STUDIES

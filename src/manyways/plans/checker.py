@@ -41,6 +41,8 @@ from manyways.model.mdp import MDP
 from manyways.types import Bools, Floats, Ints
 
 U = exact.U
+ORDINARY = (1e-100, 1e100)
+"""Largest rewards outside of this range are scaled: products of them with values could leave the range of doubles."""
 LARGEST = 1e140
 """Numbers beyond this could overflow in products, so nothing is stated about them."""
 
@@ -108,7 +110,13 @@ def _sums(values: Floats, group: Ints, n: int) -> Interval:
 
 
 class ExactModel:
-    """A model under a discount, prepared for exact sums."""
+    """A model under a discount, prepared for exact sums.
+
+    Attributes:
+        unit: rewards are divided by it, which is exact: a power of two, 1 unless rewards are very large or very small.
+            All rewards, values and gaps below are in this unit.
+        reward: (N,) in this unit.
+    """
 
     def __init__(self, mdp: MDP, discount: float = 1.0) -> None:
         matrix = mdp.transitions
@@ -117,7 +125,11 @@ class ExactModel:
         self._csr = (np.array(matrix.indptr, np.int64), np.array(matrix.indices, np.int64), np.array(matrix.data))
         self.state = np.array(mdp.choice_state)
         self.first = np.array(mdp.first_choice)
-        self.reward = np.array(mdp.reward)
+        largest = float(np.abs(mdp.reward).max())
+        self.unit = (
+            1.0 if largest == 0 or ORDINARY[0] <= largest <= ORDINARY[1] else 2.0 ** math.floor(math.log2(largest))
+        )
+        self.reward = mdp.reward / self.unit
         owner = np.repeat(np.arange(mdp.n_choices), np.diff(matrix.indptr))
         self._row_sums = _sums(self._csr[2], owner, mdp.n_choices)
         self.row_sums = (self._row_sums[0] + self._row_sums[1]) / 2

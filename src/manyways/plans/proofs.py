@@ -49,7 +49,7 @@ def prove_set(
     # On all states that any policy can reach, so that its values bound every policy.
     anywhere = model.reach(mdp.start > 0, np.ones(mdp.n_choices, bool))
     best_plan = prove(model, deterministic(mdp, best), optimum.occupancy, states=np.flatnonzero(anywhere))
-    rough = np.zeros((1, mdp.n_states)) if optimum.dual is None else optimum.dual[None]
+    rough = np.zeros((1, mdp.n_states)) if optimum.dual is None else optimum.dual[None] / model.unit
     plans = [prove(model, policy, row) for policy, row in zip(policies, x, strict=True)]
     found = prove_plans(model, policies, plans)
     gap: Floats | None = np.zeros((len(x), mdp.n_states))
@@ -69,8 +69,8 @@ def _costs_of_gap(
     """For each plan, (N,) the upper end of its gradient where that is proved, otherwise the gradient."""
     proved, tradeoff = [plan for plan in found if plan is not None], objective.tradeoff_of_mean
     if len(proved) < len(found) or tradeoff is None:
-        return objective.gradient(x)
-    return (high for _, high in gradients(model, proved, tradeoff, objective.compared, SMOOTHING))
+        return objective.gradient(x) / model.unit
+    return (high for _, high in gradients(model, proved, tradeoff / model.unit, objective.compared, SMOOTHING))
 
 
 def prove(

@@ -115,7 +115,7 @@ def examine(
     if exact:
         x_proved = np.stack([plan.x for plan in proved])
         off = max(float(np.abs(plan.x - row).sum()) + plan.error for plan, row in zip(proved, x, strict=True))
-        rewards, reward_errors = _middles([plan.reward for plan in proved])
+        rewards, reward_errors = (part * model.unit for part in _middles([plan.reward for plan in proved]))
         distances, distance_errors = _distances(proved, objective)
     else:
         x_proved, off = x, max(_plain_error(mdp, criterion, *pair) for pair in zip(policies, x, strict=True))
@@ -130,8 +130,8 @@ def examine(
         distances=distances,
         distance_errors=distance_errors,
         objective=objective.value(x_proved),
-        optimum=optimum if best is None else best.reward[0],
-        bound=model.upper_bound(model.reward, proof.optimum),
+        optimum=optimum if best is None else best.reward[0] * model.unit,
+        bound=model.upper_bound(model.reward, proof.optimum) * model.unit,
         gap=_gap(model, objective, proved if exact else None, x, proof),
         sizes=sizes,
         size=float(sizes.max()) if best is None else float(_sizes(mdp, (best.x @ earned)[None])[0]),
@@ -230,9 +230,10 @@ def _gap(
         return float("inf")
     duals, tradeoff = [dual[None] for dual in proof.gap], objective.tradeoff_of_mean
     if plans is not None and tradeoff is not None:
-        return gap_bound(model, plans, tradeoff, objective.compared, duals, SMOOTHING)
-    gradient = objective.gradient(x)
-    return sum(model.upper_bound(row, h) - float(row @ now) for row, h, now in zip(gradient, duals, x, strict=True))
+        return gap_bound(model, plans, tradeoff / model.unit, objective.compared, duals, SMOOTHING) * model.unit
+    gradient = objective.gradient(x) / model.unit
+    above = (model.upper_bound(row, h) - float(row @ now) for row, h, now in zip(gradient, duals, x, strict=True))
+    return sum(above) * model.unit
 
 
 def _beyond(found: Floats | float, claimed: Floats | float, error: Floats | float, size: Floats | float) -> float:
