@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from commands import BAD_INPUT, DONE, FAILED, PLAN, files
 import manyways as mw
 from manyways.behaviours import BEHAVIOURS
 from manyways.formats import FORMATS
+from manyways.formats.writer import write_model
 from manyways.methods import METHODS
 from manyways.plans.certificate import Check
 
@@ -64,6 +66,7 @@ def test_plan_as_json(manyways):
     assert found["diversity"] == plans.diversity
     assert found["optimal_reward"] == plans.optimal_reward
     assert found["verified"] is True
+    assert found["failed_checks"] == []
     assert found["written"] == {"plans": "plans.mw"}
 
 
@@ -133,6 +136,53 @@ def test_verify_does_not_believe_the_file(manyways, plans):
     assert [check["name"] for check in found.json["checks"] if not check["ok"]] == ["objective"]
 
 
+# ---- verify --model ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("discount", [(), ("--discount", "0.9")], ids=["average", "discounted"])
+def test_verify_against_the_model_read_again(manyways, discount):
+    manyways(*PLAN, *discount, "--out", "plans.mw")
+    answer = manyways("verify", "plans.mw", "--model", "map.txt")
+    assert (answer.code, answer.err) == (DONE, "")
+    assert answer.out.startswith("verified")
+    assert manyways("verify", "plans.mw", "--model", "map.txt", "--json").json["ok"] is True
+
+
+def test_verify_against_a_discounted_model_with_episodes(manyways):
+    """Ends of episodes are absorbing for a discount and restart otherwise."""
+    pytest.importorskip("gymnasium")
+    for discount in ((), ("--discount", "0.9")):
+        manyways("plan", "gym:FrozenLake-v1", "--k", "2", *discount, "--out", "plans.mw")
+        assert manyways("verify", "plans.mw", "--model", "gym:FrozenLake-v1").code == DONE
+
+
+def test_verify_against_a_model_that_has_changed(manyways, here):
+    manyways(*PLAN, "--out", "plans.mw")
+    (here / "map.txt").write_text("S..#.\n.....\n....G\n")
+    answer = manyways("verify", "plans.mw", "--model", "map.txt")
+    assert (answer.code, answer.err) == (FAILED, "")
+    assert answer.out.startswith("NOT verified")
+    found = manyways("verify", "plans.mw", "--model", "map.txt", "--json")
+    assert found.code == FAILED
+    assert next(check["name"] for check in found.json["checks"] if not check["ok"]) == "model"
+    assert manyways("verify", "plans.mw").code == DONE, "the copy in the file has not changed"
+
+
+def test_verify_against_a_model_of_the_same_shape_with_other_rewards(manyways):
+    mdp = mw.read("map.txt")
+    mw.plan(mdp, 2).save("plans.mw")
+    write_model(dataclasses.replace(mdp, reward=mdp.reward + 1e-9), Path("other.npz"))
+    found = manyways("verify", "plans.mw", "--model", "other.npz", "--json")
+    assert found.code == FAILED
+    assert not next(check for check in found.json["checks"] if check["name"] == "model")["ok"]
+
+
+def test_verify_against_a_model_that_cannot_be_read(manyways, saved):
+    answer = manyways("verify", saved, "--model", "none.txt")
+    assert (answer.code, answer.out) == (BAD_INPUT, "")
+    assert answer.err.startswith("manyways: there is no file 'none.txt'")
+
+
 def test_out_of_time(manyways):
     answer = manyways(*PLAN, "--time-limit", "1e-9", "--json", "--out", "plans.mw")
     assert answer.code == FAILED
@@ -154,7 +204,8 @@ def test_out_of_iterations(manyways, here):
 @pytest.fixture
 def wrong_plans(plans, monkeypatch) -> mw.PlanSet:
     """What planning returns is not verified."""
-    wrong = dataclasses.replace(plans, certificate=mw.Certificate((Check("flow", 0.5, 1e-9), Check("gap", 0.0, 1e-6))))
+    certificate = mw.Certificate((Check("occupancies", 0.5, 1e-9), Check("gap", 0.0, 1e-6)))
+    wrong = dataclasses.replace(plans, certificate=certificate, status=mw.Status.NOT_VERIFIED)
     monkeypatch.setattr("manyways.planning.plan", lambda *_, **__: wrong)
     return wrong
 
@@ -163,8 +214,12 @@ def wrong_plans(plans, monkeypatch) -> mw.PlanSet:
 def test_a_failed_certificate_is_reported(manyways):
     answer = manyways(*PLAN, "--out", "plans.mw")
     assert answer.code == FAILED
-    assert "NOT verified: flow (error 5.0e-01, allowed 1e-09)" in answer.words
-    assert "NOT verified: flow" in manyways("show", "plans.mw").words
+    assert "not verified: a check of the certificate failed" in answer.words
+    assert "NOT verified: occupancies (error 5.0e-01, allowed 1e-09)" in answer.words
+    assert "the model probably mixes too slowly for double precision; leave out transitions" in answer.words
+    shown = manyways("show", "plans.mw")
+    assert shown.code == DONE
+    assert "NOT verified: occupancies" in shown.words
 
 
 @pytest.mark.usefixtures("wrong_plans")
@@ -172,7 +227,8 @@ def test_a_failed_certificate_is_reported_as_json(manyways):
     answer = manyways(*PLAN, "--json")
     assert answer.code == FAILED
     assert answer.json["verified"] is False
-    assert answer.json["status"] == "converged"
+    assert answer.json["status"] == "not verified: a check of the certificate failed"
+    assert answer.json["failed_checks"] == ["occupancies"]
 
 
 # ---- words for methods and behaviours ----------------------------------------------------------

@@ -135,6 +135,24 @@ def test_every_statement_from_spoiled_vectors_is_true(kind):
     assert not any(value is False for _, value in counts)
 
 
+BROKEN = {
+    "no error bounds": {"_ends": lambda total: (total[:, 0] + total[:, 1],) * 2, "down": np.asarray, "up": np.asarray},
+    "flow residuals ignored": {"_size": lambda interval: 0 * interval[0]},
+    "divergence of x taken as exact": {"_wobble": lambda _: 0.0},
+}
+
+
+@pytest.mark.parametrize("parts", BROKEN.values(), ids=BROKEN)
+def test_a_broken_checker_is_noticed(parts, monkeypatch):
+    """The comparison can fail: with parts of the checker broken on purpose, false statements are found."""
+    for name, broken in parts.items():
+        monkeypatch.setattr(f"manyways.plans.checker.{name}", broken)
+    for seed in range(1000, 1200):
+        if any(value is False for _, value in statements(seed, KINDS[seed % len(KINDS)], spoil=True)):
+            return
+    pytest.fail("nothing false was found")
+
+
 def test_intervals_of_ordinary_plans_are_a_few_units_in_the_last_place_wide():
     for name, criterion in (("nine-rooms:0", mw.Average()), ("four-rooms:1", mw.Discounted(0.99))):
         plans = mw.plan(name, 3, 8.0, criterion=criterion)

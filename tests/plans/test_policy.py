@@ -1,5 +1,8 @@
 """One policy: to act with, to run, to write and read in every form; the commands for it."""
 
+import csv
+import io
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -28,8 +31,11 @@ def test_written_and_read_is_the_same_policy(seed, ending, tmp_path_factory):
     np.testing.assert_array_equal(load_policy(path, policy.mdp).probabilities, policy.probabilities)
 
 
-NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(
-    ["{", "b}{", "a + b", "0.5: 1 {x}", "} + 0.5: 1 {", "a\nb", "c\rd", "e\u2028f", '"', "", "1:"]
+FORMULAS = ["=1", "'=1", "''", "'", "+", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", " =1"]
+NAMES = (
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+    | st.sampled_from(["{", "b}{", "a + b", "0.5: 1 {x}", "} + 0.5: 1 {", "a\nb", "c\rd", "e\u2028f", '"', "", "1:"])
+    | st.sampled_from(FORMULAS)
 )
 
 
@@ -46,6 +52,28 @@ def test_whatever_the_names_it_is_the_same_policy(states, actions, ending, alone
     policy = Policy(mdp, np.tile(row, len(states)))
     path = policy.save(tmp_path_factory.mktemp("policy") / f"policy{ending}")
     np.testing.assert_array_equal(load_policy(path, mdp).probabilities, policy.probabilities)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    states=st.lists(NAMES, min_size=1, max_size=3, unique=True),
+    actions=st.lists(NAMES, min_size=1, max_size=3, unique=True),
+)
+def test_spreadsheets_do_not_evaluate_names(states, actions):
+    mdp = mw.MDP.from_transitions([(s, a, s, 1.0, 0.0) for s in states for a in actions])
+    content = Policy(mdp, np.full(mdp.n_choices, 1 / len(actions))).to_bytes(".csv").decode()
+    _, *rows = csv.reader(io.StringIO(content, newline=""), strict=True)
+    assert len(rows) == mdp.n_choices
+    for *names, chance in rows:
+        assert all(name[:1] not in tuple("=+-@\t\r\n") for name in names)
+        assert float(chance) == 1 / len(actions)
+
+
+def test_a_name_that_looks_like_a_formula_gets_a_quote():
+    mdp = mw.MDP.from_transitions([("=cmd|' /C calc'!A0", "@SUM(1)", "=cmd|' /C calc'!A0", 1.0, 0.0)])
+    assert Policy(mdp, np.ones(1)).to_bytes(".csv").decode() == (
+        "state,action,probability\n" + """"'=cmd|' /C calc'!A0","'@SUM(1)","1.0"\n"""
+    )
 
 
 @pytest.mark.parametrize("ending", [".json", ".csv"])

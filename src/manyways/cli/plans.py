@@ -122,14 +122,25 @@ def show(
     print_plans(plans, _pictures(plans, plans_file, picture, report, sweep), as_json)
 
 
-@app.command(epilog="Example: manyways verify plans.mw")
-def verify(plans_file: PlanFile, as_json: Json = False) -> None:
-    """Recompute what a plan file claims from its model."""
+@app.command(epilog="Examples: manyways verify plans.mw  |  manyways verify plans.mw --model nine-rooms:7")
+def verify(
+    plans_file: PlanFile,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SOURCE",
+            help="Check against this model, which is read again, instead of the copy in the file. A source as for 'manyways plan'.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check what a plan file claims about its model."""
+    from manyways.formats import read
     from manyways.plans import load
-    from manyways.plans import verify as recompute
+    from manyways.plans import verify as check
 
     plans = load(plans_file)
-    certificate = recompute(plans.mdp, plans)
+    certificate = check(plans.mdp if model is None else read(model, absorbing=plans.criterion.discount < 1), plans)
     if as_json:
         print_json(certificate_json(certificate))
     else:

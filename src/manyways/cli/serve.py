@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from manyways.cli.common import Discount, Tradeoff, app
 from manyways.cli.plans import read_and_plan
+from manyways.cli.tables import UNVERIFIED_ADVICE
+
+if TYPE_CHECKING:
+    from manyways.plans import PlanSet
 
 
 @app.command(
@@ -93,8 +97,18 @@ def _plan_first(source: str, path: Path, k: int, tradeoff: float | None, seed: i
 
     check_writable(path)
     plans = read_and_plan(source, k, tradeoff, discount, seed=seed)
-    verified = "NOT verified" if plans.certificate is not None and plans.certificate.failed else "verified"
-    print(f"manyways: {plans.k} plans written to {_printable(plans.save(path))} ({plans.status}, {verified})")
+    print(f"manyways: {plans.k} plans written to {_printable(plans.save(path))} ({', '.join(_ending(plans))})")
+    if plans.certificate is not None and plans.certificate.failed:
+        print(f"manyways: {UNVERIFIED_ADVICE}")
+
+
+def _ending(plans: PlanSet) -> list[str]:
+    """How the search ended, and whether the plans are verified, unless the status says so."""
+    from manyways.methods import Status
+
+    if plans.certificate is None or plans.status is Status.NOT_VERIFIED:
+        return [str(plans.status)]
+    return [str(plans.status), "verified" if plans.certificate.ok else "NOT verified"]
 
 
 def _printable(path: Path) -> str:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 FAR = 0.2
 """A plan that loses more than this share of the optimal reward is hardly near-optimal."""
+UNVERIFIED_ADVICE = (
+    "figures above may be wrong: the model probably mixes too slowly for double precision; leave out transitions that "
+    "practically never happen, or plan with --discount 0.99"
+)
 
 
 def print_plans(plans: PlanSet, written: dict[str, Path | None], as_json: bool) -> None:
@@ -37,6 +41,7 @@ def print_plans(plans: PlanSet, written: dict[str, Path | None], as_json: bool) 
             for check in plans.certificate.failed
         )
         screen.print(f"NOT verified: {failed}", style="bold red", soft_wrap=True)
+        screen.print(UNVERIFIED_ADVICE, soft_wrap=True)
     if advice := _advice(plans):
         screen.print(advice, soft_wrap=True)
     for what, path in written.items():
@@ -104,6 +109,7 @@ def _summary(plans: PlanSet) -> dict[str, Any]:
         "iterations": len(plans.trace),
         "seconds": plans.seconds,
         "verified": plans.certificate is not None and plans.certificate.ok,
+        "failed_checks": [] if plans.certificate is None else [check.name for check in plans.certificate.failed],
     }
 
 

@@ -1,6 +1,7 @@
 """Files of one policy, by their ending.
 
-`.json` and `.csv` name every state, action and probability; `.npz` holds the (N,) array; `.scheduler` is text as Storm
+`.json` and `.csv` name every state, action and probability, `.csv` so that spreadsheets show names and do not evaluate
+them (`files.spreadsheet_cells`); `.npz` holds the (N,) array; `.scheduler` is text as Storm
 prints schedulers, one line per state for deterministic policies.
 """
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from manyways.errors import ManywaysError, OutputError, SettingError, SourceError, check_number
 from manyways.files import read_bytes
+from manyways.files.spreadsheet_cells import cell, text_of
 from manyways.files.zipped_arrays import DAMAGED, Npz, reason, texts
 from manyways.model.mdp import MDP
 from manyways.types import Floats
@@ -79,7 +81,8 @@ def _to_csv(mdp: MDP, probabilities: Floats) -> bytes:
     writer = csv.writer(
         text, lineterminator="\n", quoting=csv.QUOTE_ALL
     )  # unquoted, a carriage return would end a line
-    writer.writerows((state, action, repr(chance)) for state, action, chance in _rows(mdp, probabilities))
+    rows = _rows(mdp, probabilities)
+    writer.writerows((cell(state), cell(action), repr(chance)) for state, action, chance in rows)
     return text.getvalue().encode()
 
 
@@ -87,7 +90,7 @@ def _from_csv(content: bytes, mdp: MDP) -> Floats:
     lines = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
     if tuple(next(lines, ())) != COLUMNS:
         raise SettingError(f"the first line must be {','.join(COLUMNS)}")
-    return _from_rows([(state, action, float(chance)) for state, action, chance in lines], mdp)
+    return _from_rows([(text_of(state), text_of(action), float(chance)) for state, action, chance in lines], mdp)
 
 
 def _from_rows(rows: list[tuple[str, str, float]], mdp: MDP) -> Floats:

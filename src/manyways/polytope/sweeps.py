@@ -41,7 +41,8 @@ TOLERANCE = 1e-9
 """Of the proved optimum, relative to the largest |c| of the policy's own choices: never of the whole model, in which one
 forbidden choice may cost 10^10 times as much as all others."""
 PROVED = 1e-6
-"""Relative to the typical |c| of the answer; what is proved less well is left to exact policy iteration."""
+"""Relative to the typical |c| of the answer. What is proved less well is swept further, and then left to exact policy
+iteration."""
 MASS_LEFT = 1e-12
 MAX_ITERATIONS = 400
 GREEDY_PASSES = 3
@@ -108,16 +109,19 @@ class Sweeps:
             state = self._from_policy(c, warm)
         else:
             state = self._start(c)
+        solve = self._discounted if self.discount < 1 else self._average
         try:
-            found = self._discounted(c, state) if self.discount < 1 else self._average(c, state)
+            found = solve(c, state, np.inf)
+            wanted = PROVED * _typical(c, found)
+            if found.bound - found.value > wanted:  # one of its choices is huge, and hides the others
+                found = solve(c, found.memory.copy(), wanted / 2)
         except _GaveUp:
             return self._exactly(c, state.choice.astype(np.int64))
-        well = found.bound - found.value <= PROVED * _typical(c, found)
-        return found if well else self._exactly(c, np.asarray(found.choices))
+        return found if found.bound - found.value <= wanted else self._exactly(c, np.asarray(found.choices))
 
     # ---- the two criteria ---------------------------------------------------------------------
 
-    def _average(self, c: Floats, at: _State) -> Answer:
+    def _average(self, c: Floats, at: _State, wanted: float) -> Answer:
         stay = int(self._loops[np.argmax(c[self._loops])]) if self._loops.size else -1
         floor = float(c[stay]) if stay >= 0 else float(c.min())
         at.g = max(at.g, floor, float(c[at.choice].min()))
@@ -134,7 +138,7 @@ class Sweeps:
             if iteration:
                 top, bottom = self._bounds(c, at)
                 lower, upper = max(lower, bottom), min(upper, top)
-                if top - bottom <= TOLERANCE * scale:
+                if top - bottom <= min(TOLERANCE * scale, wanted):
                     break
                 changes, moved = self._improve(c, at, order, 1e-13 * span)
             settled = not changes and change <= 1e-10 * span and top - floor <= TOLERANCE * scale
@@ -164,14 +168,14 @@ class Sweeps:
         visits[at.reference] = 1.0
         return self._vertex(c, at, order, waiting, visits, top)
 
-    def _discounted(self, c: Floats, at: _State) -> Answer:
+    def _discounted(self, c: Floats, at: _State, wanted: float) -> Answer:
         order = self._order_anyway(at)
         for iteration in range(MAX_ITERATIONS):
             self._pause()
             scale = float(np.abs(c[at.choice]).max())
             span = scale + float(np.abs(at.h).max())
             top, bottom = self._bounds(c, at)
-            if iteration and top - bottom <= TOLERANCE * scale:
+            if iteration and top - bottom <= min(TOLERANCE * scale, wanted):
                 break
             changes, moved = self._improve(c, at, order, 1e-13 * span)
             if changes or not iteration:

@@ -62,6 +62,7 @@ def view_of(plans: PlanSet, sweep: Sweep | None = None, plans_file: Path | None 
         "facts": facts(plans),
         "certificate": None if plans.certificate is None else checks(plans.certificate),
         "verified": plans.certificate is not None and plans.certificate.ok,
+        "failed_checks": [] if plans.certificate is None else [check.name for check in plans.certificate.failed],
         "file": None if plans_file is None else shlex.quote(str(plans_file)),
         "reproduction": reproduction(plans, plans_file),
         "data": _script_data(plans, words, measured, survey.by_state),

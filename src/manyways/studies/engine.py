@@ -89,8 +89,8 @@ def _in_processes(tasks: Sequence[Task], workers: int, model: MDP | None) -> Ite
 
     pool: Any = Parallel(
         n_jobs=workers,
-        batch_size=1,
-        return_as="generator_unordered",  # pyright: ignore[reportArgumentType]
+        batch_size=1,  # pyright: ignore[reportArgumentType] (joblib has no types)
+        return_as="generator_unordered",
         initializer=_end_with_parent,
         initargs=(os.getpid(),),
     )

@@ -13,6 +13,7 @@ import numpy as np
 
 from manyways.errors import SettingError
 from manyways.files import write_bytes
+from manyways.files.spreadsheet_cells import cell
 from manyways.studies.trial import Row
 
 if TYPE_CHECKING:
@@ -76,13 +77,19 @@ class Results:
         return pandas.DataFrame(self.rows)
 
     def write_csv(self, path: Path) -> None:
-        """Write the rows as CSV. A row that holds sequences, with an entry per iteration, becomes a line per entry."""
+        """Write the rows as CSV. A row that holds sequences, with an entry per iteration, becomes a line per entry.
+
+        Text is written so that spreadsheets do not evaluate it (`files.spreadsheet_cells`).
+        """
         lines = [line for row in self.rows for line in _lines(row)]
         columns = list(dict.fromkeys(name for line in lines for name in line))
         text = io.StringIO()
-        writer = csv.DictWriter(text, columns, lineterminator="\n")
+        # Without quotes, a carriage return in a text would end its line.
+        writer = csv.DictWriter(text, columns, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
         writer.writeheader()
-        writer.writerows(lines)
+        writer.writerows(
+            {name: cell(value) if isinstance(value, str) else value for name, value in line.items()} for line in lines
+        )
         write_bytes(path, text.getvalue().encode())
 
 
