@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import socket
@@ -16,6 +17,7 @@ import pytest
 import manyways as mw
 from manyways import cli
 from manyways.cli.serve import file_name
+from manyways.plans.certificate import Check
 
 SMALL = "four-rooms:0"
 TIMEOUT_S = 60.0
@@ -53,6 +55,21 @@ def command(tmp_path, monkeypatch, capsys):
         return (list(asked), *capsys.readouterr())
 
     return run
+
+
+def test_the_command_says_that_plans_are_not_verified(command, plans, monkeypatch):
+    failed = mw.Certificate((Check("rewards", 0.5, 1e-9),))
+    for status, words in (
+        (mw.Status.NOT_VERIFIED, "(not verified: a check of the certificate failed)"),
+        (mw.Status.TIME_LIMIT, "(time limit, NOT verified)"),
+    ):
+        wrong = dataclasses.replace(plans, certificate=failed, status=status)
+        monkeypatch.setattr("manyways.planning.plan", lambda *_, wrong=wrong, **__: wrong)
+        asked, out, _ = command(SMALL, "--out", f"{status.name}.mw")
+        assert len(asked) == 1
+        assert out.startswith(
+            f"manyways: 2 plans written to {status.name}.mw {words}\nmanyways: their figures may be wrong"
+        )
 
 
 def test_the_command_plans_first_and_serves_what_is_there(command, plans, tmp_path):

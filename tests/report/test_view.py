@@ -33,11 +33,10 @@ def test_models_without_choice_layout_or_labels(tmp_path, k, criterion):
     ],
 )
 def test_the_promise_is_kept(rewards, promise):
-    stay = [(s, f"stay {i}", s, 1.0, x) for s in "ab" for i, x in enumerate((*rewards, -5.0))]
-    mdp = mw.MDP.from_transitions([*stay, ("a", "go", "b", 1.0, -5.0), ("b", "go", "a", 1.0, -5.0)])
+    mdp = mw.MDP.from_transitions([("a", f"stay {i}", "a", 1.0, x) for i, x in enumerate((*rewards, -5.0))])
     plans = mw.plan(mdp, len(rewards), 1000.0)
-    changed = dataclasses.replace(plans, rewards=np.array(rewards), optimal_reward=max(rewards))
-    assert view_of(changed)["promise"] == promise
+    np.testing.assert_array_equal(plans.rewards, rewards)
+    assert view_of(plans)["promise"] == promise
 
 
 def test_the_settings_of_the_model_stand_below_its_name(tmp_path):
@@ -76,11 +75,22 @@ def test_objectives_without_a_tradeoff(source):
 
 def test_the_certificate_is_that_of_the_plans(rooms):
     page = render(view_of(rooms))
-    assert [check["name"] for check in view_of(rooms)["certificate"]] == [
-        "feasibility", "policies", "optimum proved", "no plan above the optimum",
-    ]  # fmt: skip
+    assert [check["name"] for check in view_of(rooms)["certificate"]] == [c.name for c in rooms.certificate.checks]
+    assert "<td>optimum proved</td>" in page
     assert "Certificate: every check passed" in page
-    wrong = dataclasses.replace(rooms, certificate=mw.Certificate((Check("policies", 1.0, 1e-8),)))
-    assert "Certificate: NOT verified" in render(view_of(wrong))
-    assert "(proved)" not in render(view_of(wrong))
+    assert "not verified" not in page
     assert "Certificate" not in render(view_of(dataclasses.replace(rooms, certificate=None)))
+
+
+def test_plans_that_are_not_verified_come_with_a_warning(rooms):
+    certificate = mw.Certificate((Check("rewards", 0.5, 1e-9), Check("gap", 0.0, 1e-9), Check("<b>", np.inf, 1e-9)))
+    wrong = dataclasses.replace(rooms, certificate=certificate, status=mw.Status.NOT_VERIFIED)
+    for page in (render(view_of(wrong)), render(view_of(wrong), LIVE)):
+        assert (
+            "These plans are <b>not verified</b>. Failed checks: rewards, &lt;b&gt;. Figures on this page may be"
+            in page
+        )
+        assert page.index("These plans are <b>not verified</b>") < page.index('<section id="plans"')
+        assert "Certificate: NOT verified" in page
+        assert "(proved)" not in page
+        assert "seed 0: not verified: a check of the certificate failed" in page

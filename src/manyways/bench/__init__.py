@@ -37,6 +37,7 @@ PARTS = {
     "others": Part("One `best` against other solvers", measurements.against_others),
     "growth": Part("One `best` over the size of the model", measurements.growth),
     "plans": Part("The cost of k", measurements.number_of_plans),
+    "certificates": Part("The time of certificates", measurements.certificates),
     "start": Part("Start-up", measurements.start_up),
     "memory": Part("Peak memory of one `best`", measurements.memory),
     "studies": Part("Workers on the paper's tradeoff study", measurements.studies),

@@ -22,6 +22,8 @@ from manyways.bench.rivals import (
 from manyways.bench.timing import fastest, run_manyways, time_python
 from manyways.formats.writer import write_model
 from manyways.planning import plan_or_interrupt
+from manyways.plans.proofs import prove_set
+from manyways.plans.verification import examine, verify
 from manyways.polytope import Discounted, Polytope
 from manyways.worlds import four_rooms, nine_rooms, tiled_rooms
 
@@ -113,6 +115,37 @@ def number_of_plans(_: list[int]) -> list[Row]:
     counts = (2, 4, 8, 16)
     times = fastest(*(lambda k=k: plan_or_interrupt(mdp, k, 8.0) for k in counts))
     return [{"k": k, "time / time of k=2": seconds / times[0]} for k, seconds in zip(counts, times, strict=True)]
+
+
+def certificates(sizes: list[int]) -> list[Row]:
+    """The time of the certificate and of `verify`, relative to the whole call that makes them."""
+    largest = min(max(sizes), 100)
+    rows = []
+    for mdp, k in ((four_rooms(0), 2), (nine_rooms(0), 6), (tiled_rooms(largest), 4)):
+        plans = plan_or_interrupt(mdp, k, 8.0)
+        polytope, objective = Polytope(mdp), plans.maximised.on(mdp, plans.behaviour.on(mdp))
+        polytope.optimum  # noqa: B018 (found before anything is timed)
+        parts = (plans.policies, plans.occupancies)
+
+        def certify(mdp=mdp, polytope=polytope, objective=objective, parts=parts) -> None:
+            proof, proved = prove_set(polytope, objective, *parts)
+            examine(mdp, polytope.criterion, objective, *parts, proof, proved, polytope.optimum.value)
+
+        whole, certificate, again = fastest(
+            lambda mdp=mdp, k=k: plan_or_interrupt(mdp, k, 8.0),
+            certify,
+            lambda mdp=mdp, plans=plans: verify(mdp, plans),
+            rounds=9 if mdp.n_states < 1000 else 3,
+        )
+        rows.append(
+            {
+                "model": mdp.name,
+                "k": k,
+                "certificate / whole call": certificate / whole,
+                "verify / whole call": again / whole,
+            }
+        )
+    return rows
 
 
 def start_up(_: list[int]) -> list[Row]:

@@ -128,7 +128,9 @@ def sweep(
 def bench(
     parts: Annotated[
         list[str] | None,
-        typer.Argument(help="Any of: paper, others, growth, plans, start, memory, reading, studies; by default all."),
+        typer.Argument(
+            help="Any of: paper, others, growth, plans, certificates, start, memory, reading, studies; by default all."
+        ),
     ] = None,
     sizes: Annotated[
         str, typer.Option(help="Side lengths of the square worlds for growth and memory.")

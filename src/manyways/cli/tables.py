@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FAR = 0.2
 """A plan that loses more than this share of the optimal reward is hardly near-optimal."""
 UNVERIFIED_ADVICE = (
-    "figures above may be wrong: the model probably mixes too slowly for double precision; leave out transitions that "
+    "their figures may be wrong: the model probably mixes too slowly for double precision; leave out transitions that "
     "practically never happen, or plan with --discount 0.99"
 )
 

@@ -148,9 +148,10 @@ class _Chain:
     def values(self, c: Floats) -> Floats:
         """(2, S) relative values with which the policy's surpluses are all nearly the same."""
         h = before = np.zeros((2, self.model.mdp.n_states))
-        last = np.inf
-        for _ in range(1 + REFINEMENTS):
-            earned = self._mean(_middle(self.model.surplus(self.rows, c, h)))
+        last, earned = np.inf, self._mean(c[self.rows])
+        for number in range(1 + REFINEMENTS):
+            if number:
+                earned = self._mean(_middle(self.model.surplus(self.rows, c, h)))
             spread = float(np.ptp(earned))
             if not spread < last:
                 return before

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from manyways.studies.sweeps import Sweep
 
 NOTHING = 1e-9
-"""An optimal reward below this, relative to the largest reward of the model, is rounding."""
+"""An optimal reward below this, relative to the mean absolute reward of the plans, is rounding."""
 ON_CARDS = ("steps to goal", "reaches goal", "chance of reaching goal")
 """The measures on the card of each plan, besides the first two: reward and loss."""
 COMPARED = 40
