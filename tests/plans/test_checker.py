@@ -119,7 +119,7 @@ def _gap_holds(rng, exact, model, plans, true, spoil) -> bool:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_statement_is_true(kind):
     counts: Counter[tuple[str, bool | None]] = Counter()
-    for seed in range(60):
+    for seed in range(40):
         counts.update(statements(seed, kind, spoil=False))
     print(f"\n{kind}: " + ", ".join(f"{what} {value}: {n}" for (what, value), n in sorted(counts.items(), key=str)))
     assert not any(value is False for _, value in counts)
@@ -130,7 +130,7 @@ def test_every_statement_is_true(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_statement_from_spoiled_vectors_is_true(kind):
     counts: Counter[tuple[str, bool | None]] = Counter()
-    for seed in range(1000, 1040):
+    for seed in range(1000, 1025):
         counts.update(statements(seed, kind, spoil=True))
     assert not any(value is False for _, value in counts)
 

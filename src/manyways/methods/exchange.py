@@ -23,6 +23,7 @@ from scipy.special import xlogy
 
 from manyways.errors import SettingError
 from manyways.kernels import exchange as kernels
+from manyways.model.occupancy import factorised, system_of
 from manyways.objectives import SetObjective
 from manyways.objectives.divergence import divergence_from_one_place
 from manyways.polytope import Polytope, Vertex
@@ -205,7 +206,11 @@ class _Search:
         p, discount = self.polytope.mdp.transitions[self.choice], self.polytope.criterion.discount
         weight = np.where(p.indices == self._reference, 0.0, discount * p.data)
         cut = sparse.csr_array((weight, p.indices, p.indptr), shape=p.shape)
-        return splu((sparse.eye_array(p.shape[0], format="csr") - cut).T.tocsc())
+        try:
+            return splu((sparse.eye_array(p.shape[0], format="csr") - cut).T.tocsc())
+        except RuntimeError:  # a state is left with a probability that the subtraction has lost
+            cut_at = None if self._reference < 0 else np.array([self._reference])
+            return factorised(system_of(p, discount, cut_at).T.tocsc())
 
     def _occupancy(self) -> Floats:
         """(N,) the occupancy of the current plan; with the exchanges that were kept it still returns to the reference."""

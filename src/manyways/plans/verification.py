@@ -152,7 +152,7 @@ def verify(mdp: MDP, plans: PlanSet) -> Certificate:
     shape = plans.policies.shape
     fits = len(shape) == 2 and shape[1] == mdp.n_choices and plans.occupancies.shape == shape
     if not same or not fits:
-        return Certificate((model, Check("shape", 1.0, 0.0)))
+        return Certificate((model,) if fits else (model, Check("shape", 1.0, 0.0)))
     if not (np.isfinite(plans.policies).all() and np.isfinite(plans.occupancies).all()):
         return Certificate((model, Check("occupancies", np.inf, EQUAL)))
     objective = plans.maximised.on(mdp, plans.behaviour.on(mdp))
