@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 
 import manyways as mw
+from manyways import registry
+from manyways.behaviours import BEHAVIOURS
 from manyways.extensions import REGISTRIES
 from manyways.formats import FORMATS, write_model
 from shared import DATA
@@ -28,8 +30,8 @@ arrows = random_vertices = squared_distance = ModuleType("imported by the fixtur
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
     """The modules of the extension, imported anew; what they and the tests register is forgotten afterwards."""
-    for registry in REGISTRIES:
-        monkeypatch.setattr(registry, "_classes", dict(registry._classes))
+    for axis in REGISTRIES:
+        monkeypatch.setattr(axis, "_classes", dict(axis._classes))
     monkeypatch.setattr(FORMATS, "_formats", list(FORMATS))
     monkeypatch.syspath_prepend(str(EXTENSION))
     for name in MODULES:
@@ -215,3 +217,35 @@ def test_the_command_line_knows_registered_kinds(model, tmp_path):
     )
     assert run.returncode == 3, run.stderr  # the method never says that it has converged
     assert mw.load(out).behaviour == squared_distance.Blurred()
+
+
+def test_installed_packages_are_imported_when_they_are_needed(monkeypatch):
+    """A package names its module as an entry point in the group 'manyways'."""
+    asked: list[str] = []
+
+    @dataclass(frozen=True)
+    class FromPackage(mw.Behaviour):
+        def on(self, mdp):
+            return mw.Grouping(mdp.actions)
+
+    class EntryPoint:
+        def load(self) -> None:
+            mw.register(FromPackage)
+
+    def entry_points(group: str) -> list[EntryPoint]:
+        asked.append(group)
+        return [EntryPoint()]
+
+    monkeypatch.setattr("manyways.registry.entry_points", entry_points)
+    registry._load_plugins.cache_clear()
+    try:
+        assert BEHAVIOURS.named("states") is mw.States
+        assert asked == []
+        assert BEHAVIOURS.named("from-package") is FromPackage
+        with pytest.raises(
+            mw.SettingError, match="there is no behaviour 'from-nowhere', expected one of labels, state-actions"
+        ):
+            BEHAVIOURS.named("from-nowhere")
+        assert asked == ["manyways"]
+    finally:
+        registry._load_plugins.cache_clear()

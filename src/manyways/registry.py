@@ -11,7 +11,7 @@ group `manyways`, it is imported when a file or a command names a class that is 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.metadata import entry_points
@@ -66,7 +66,7 @@ class Registry(Generic[Kind]):
 
     def named(self, word: str) -> type[Kind]:
         """The class with a command-line name."""
-        return self._find({word_for(name): kind for name, kind in self._classes.items()}, word, retry=True)
+        return self._find(word, word_for)
 
     def check(self, value: Any) -> Kind:
         """Return `value`, or raise a `SettingError` if it is not an object of this axis."""
@@ -97,7 +97,7 @@ class Registry(Generic[Kind]):
         if not isinstance(plain, Mapping) or not isinstance(plain.get("type"), str):
             raise SettingError(f"expected the description of a {self.noun}, found {plain!r:.60}")
         settings = {name: _from_plain(item, arrays) for name, item in plain.items() if name != "type"}
-        kind = self._find(self._classes, plain["type"], retry=True)
+        kind = self._find(plain["type"], str)
         try:
             return kind(**settings)
         except ManywaysError:
@@ -105,15 +105,15 @@ class Registry(Generic[Kind]):
         except (TypeError, ValueError, OverflowError) as error:
             raise SettingError(f"the {self.noun} {plain['type'][:60]} cannot be made: {str(error)[:200]}") from None
 
-    def _find(self, classes: Mapping[str, type[Kind]], name: str, *, retry: bool) -> type[Kind]:
-        if name in classes:
-            return classes[name]
-        if retry:
+    def _find(self, name: str, written: Callable[[str], str]) -> type[Kind]:
+        """The class whose name, written in some way, is the given one; plug-ins are imported if none is known yet."""
+        for _ in range(2):
+            classes = {written(known): kind for known, kind in self._classes.items()}
+            if name in classes:
+                return classes[name]
             _load_plugins()
-            known = self._classes if classes is self._classes else {word_for(n): k for n, k in self._classes.items()}
-            return self._find(known, name, retry=False)
         raise UnknownKind(
-            f"there is no {self.noun} {name[:60]!r}, expected one of {', '.join(classes)}; if another package defines it, ",
+            f"there is no {self.noun} {name[:60]!r}, expected one of {', '.join(map(written, self._classes))}; if another package defines it, ",
             in_python="import that package first",
             on_command_line=f"install that package, with an entry point in the group {ENTRY_POINTS!r}",
         )
