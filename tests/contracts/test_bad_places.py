@@ -56,12 +56,14 @@ def make_endless(request, tmp_path):
     return make
 
 
-refused = pytest.raises(mw.ManywaysError, match="is a device or a pipe, expected a file")
+def expect_refusal():
+    """The block must be refused because of what the file is."""
+    return pytest.raises(mw.ManywaysError, match="is a device or a pipe, expected a file")
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_model_that_is_not_a_file(ending, make_endless, tmp_path):
-    with refused:
+    with expect_refusal():
         mw.read(make_endless(tmp_path / f"model{ending}"))
 
 
@@ -69,7 +71,7 @@ def test_a_model_that_is_not_a_file(ending, make_endless, tmp_path):
 def test_a_file_of_prism_beside_the_transitions(ending, make_endless, tmp_path):
     (tmp_path / "model.tra").write_text("1 1 1\n0 0 0 1\n")
     make_endless(tmp_path / f"model{ending}")
-    with refused:
+    with expect_refusal():
         mw.read(tmp_path / "model.tra")
 
 
@@ -78,28 +80,28 @@ def test_the_image_of_a_map(make_endless, tmp_path):
     image = make_endless(tmp_path / "image.pgm")
     for name in ("image.pgm", image):
         (tmp_path / "map.yaml").write_text(f"image: {name}\nresolution: 1\norigin: [0, 0, 0]\n")
-        with refused:
+        with expect_refusal():
             mw.read(f"{tmp_path}/map.yaml?start=0,0&goal=1,1")
 
 
 def test_an_instance_of_rddl(make_endless, tmp_path):
     make_endless(tmp_path / "instance.rddl")
     (tmp_path / "domain.rddl").write_text("domain d {}")
-    with refused:
+    with expect_refusal():
         mw.read(f"{tmp_path}/domain.rddl?instance=instance.rddl")
 
 
 @pytest.mark.parametrize("ending", POLICY_ENDINGS)
 def test_a_policy_file(ending, make_endless, plans, tmp_path):
-    with refused:
+    with expect_refusal():
         mw.load_policy(make_endless(tmp_path / f"policy{ending}"), plans.mdp)
 
 
 def test_a_plan_file(make_endless, tmp_path):
     path = make_endless(tmp_path / "plans.mw")
-    with refused:
+    with expect_refusal():
         mw.load(path)
-    with refused:
+    with expect_refusal():
         Session(path, 1.0)
 
 

@@ -81,7 +81,7 @@ class Needy(mw.Method):
     size: int
 
     def run(self, *_):
-        raise NotImplementedError
+        pytest.fail("it cannot be made, so it must not be run")
 
 
 def test_a_method_that_needs_settings_cannot_be_named(monkeypatch):
