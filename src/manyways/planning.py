@@ -178,8 +178,7 @@ def _examine(
 
     with polytope.pausing(watch.check_interrupt):
         proof, proved = prove_set(polytope, objective, policies, occupancies, tell)
-    parts = (policies, occupancies, proof, proved, polytope.optimum.value)
-    return proof, examine(polytope.mdp, polytope.criterion, objective, *parts)
+    return proof, examine(objective, policies, occupancies, proof, proved, polytope.optimum.value)
 
 
 def memory_needed(mdp: MDP, k: int) -> int:

@@ -148,7 +148,7 @@ def _certify(polytope: Polytope, plans: PlanSet) -> None:
     mdp, parts = plans.mdp, (plans.policies, plans.occupancies)
     objective = plans.maximised.on(mdp, plans.behaviour.on(mdp))
     proof, proved = prove_set(polytope, objective, *parts)
-    examine(mdp, polytope.criterion, objective, *parts, proof, proved, polytope.optimum.value)
+    examine(objective, *parts, proof, proved, polytope.optimum.value)
 
 
 def start_up(_: list[int]) -> list[Row]:

@@ -56,6 +56,10 @@ def surpluses(rows, indptr, indices, data, state, c, h, left, terms, total):
         x = rows[i]
         s = state[x]
         terms[0] = c[x]
+        whole = 0.0  # the same as `_add`, in registers
+        lost = 0.0
+        size = 0.0
+        count = 0
         for t in range(indptr[x], indptr[x + 1]):
             j = indices[t]
             n = 1
@@ -73,10 +77,21 @@ def surpluses(rows, indptr, indices, data, state, c, h, left, terms, total):
                         terms[n + 1] = _rest(-left[part], a, product)
                         n += 2
             for m in range(n):
-                product = data[t] * terms[m]
-                if product != 0.0:
-                    _add(total, i, product)
-                    _add(total, i, _rest(data[t], terms[m], product))
+                term = data[t] * terms[m]
+                if term != 0.0:
+                    rest = _rest(data[t], terms[m], term)
+                    for _ in range(2):
+                        now = whole + term
+                        kept = now - whole
+                        lost += (whole - (now - kept)) + (term - kept)
+                        whole = now
+                        size += abs(term)
+                        term = rest
+                    count += 2
+        total[i, 0] = whole
+        total[i, 1] = lost
+        total[i, 2] = size
+        total[i, 3] = count
 
 
 @compiled

@@ -135,6 +135,22 @@ def on_loop(reference, ahead):
 
 
 @compiled
+def bounds(first, indptr, indices, data, c, discount, h, choice):
+    """The largest surplus c + discount P h - h of all choices, and the smallest of the policy's own."""
+    top, bottom = NOTHING, -NOTHING
+    for s in range(len(choice)):
+        for x in range(first[s], first[s + 1]):
+            ahead = 0.0
+            for t in range(indptr[x], indptr[x + 1]):
+                ahead += data[t] * h[indices[t]]
+            surplus = discount * ahead + c[x] - h[s]
+            top = max(top, surplus)
+            if x == choice[s]:
+                bottom = min(bottom, surplus)
+    return top, bottom
+
+
+@compiled
 def pack(order, choice, indptr, indices, data, c, discount, begin, target, weight, inverse, b):
     """Lay the policy's rows and costs out in sweep order. Without a discount the chain is cut at the first state,
     and its column dropped. Each row's own column is eliminated: it only scales the row, by `inverse`."""

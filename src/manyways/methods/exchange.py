@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import SuperLU, splu
+from scipy.sparse.linalg import SuperLU
 from scipy.special import xlogy
 
 from manyways.errors import SettingError
@@ -184,7 +183,7 @@ class _Search:
         needed = np.zeros(n, bool)
         needed[matrix.indices[np.repeat(visited, np.diff(matrix.indptr))]] = True
         ends = np.flatnonzero(needed)
-        unit = np.zeros((n, len(ends)))
+        unit = np.zeros((n, len(ends)), order="F")  # as the solver wants it
         unit[ends, np.arange(len(ends))] = 1.0
         from_row = self._factors().solve(unit).T
         matters = (from_row.max(axis=0) > MATTERS) | (by_state > MATTERS)
@@ -202,15 +201,10 @@ class _Search:
         self._column = (np.cumsum(matters) - 1)[mdp.choice_state[self._candidate]]
 
     def _factors(self) -> SuperLU:
-        """Of (I - P)', the chain cut at the reference."""
-        p, discount = self.polytope.mdp.transitions[self.choice], self.polytope.criterion.discount
-        weight = np.where(p.indices == self._reference, 0.0, discount * p.data)
-        cut = sparse.csr_array((weight, p.indices, p.indptr), shape=p.shape)
-        try:
-            return splu((sparse.eye_array(p.shape[0], format="csr") - cut).T.tocsc())
-        except RuntimeError:  # a state is left with a probability that the subtraction has lost
-            cut_at = None if self._reference < 0 else np.array([self._reference])
-            return factorised(system_of(p, discount, cut_at).T.tocsc())
+        """Of (I - P)', the chain cut at the reference; solves with the transpose of factors are slower."""
+        cut_at = None if self._reference < 0 else np.array([self._reference])
+        mdp, discount = self.polytope.mdp, self.polytope.criterion.discount
+        return factorised(system_of(mdp.transitions, discount, cut_at, self.choice).T.tocsc())
 
     def _occupancy(self) -> Floats:
         """(N,) the occupancy of the current plan; with the exchanges that were kept it still returns to the reference."""

@@ -67,7 +67,7 @@ def recurrent_core(mdp: MDP) -> Bools:
     component, closed = closed_components(state_graph(mdp))
     if np.count_nonzero(closed) == 1:
         core = closed[component]
-        if not _can_stay_out_of(mdp, core).any():
+        if core.all() or not _can_stay_out_of(mdp, core).any():
             return core
     _refuse(mdp)
 

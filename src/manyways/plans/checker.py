@@ -38,6 +38,7 @@ import numpy as np
 
 from manyways.kernels import exact
 from manyways.model.mdp import MDP
+from manyways.model.occupancy import deterministic
 from manyways.types import Bools, Floats, Ints
 
 U = exact.U
@@ -76,8 +77,8 @@ def _times(a: Interval, b: Interval) -> Interval:
 
 def _over(a: Interval, b: Interval) -> Interval:
     """a / b for b > 0."""
-    four = np.stack(np.broadcast_arrays(a[0] / b[0], a[0] / b[1], a[1] / b[0], a[1] / b[1]))
-    return down(four.min(axis=0)), up(four.max(axis=0))
+    low, high = np.minimum(a[0] / b[0], a[0] / b[1]), np.maximum(a[1] / b[0], a[1] / b[1])
+    return down(low), up(high)
 
 
 def _size(a: Interval) -> Floats:
@@ -274,9 +275,21 @@ def prove_plan(model: ExactModel, policy: Floats, proof: PlanProof) -> ProvedPla
     return ProvedPlan(reward, x, float(up(tight + 8 * U * _sum(x)[1])), tight, possible)
 
 
-def prove_plans(model: ExactModel, policies: Floats, proofs: Sequence[PlanProof | None]) -> list[ProvedPlan | None]:
-    """What the vectors say about each of (k, N) policies."""
-    return [None if p is None else prove_plan(model, policy, p) for policy, p in zip(policies, proofs, strict=True)]
+@dataclass(frozen=True, eq=False)
+class ProvedSet:
+    """What is proved about each plan of a set, and about the best policy that is known; None where nothing is."""
+
+    model: ExactModel
+    plans: tuple[ProvedPlan | None, ...]
+    best: ProvedPlan | None
+
+
+def prove_plans(model: ExactModel, policies: Floats, proof: SetProof) -> ProvedSet:
+    """What the vectors say about each of (k, N) policies and the best one."""
+    rows = [*policies, deterministic(model.mdp, proof.best)]
+    proofs = (*proof.plans, proof.best_plan)
+    found = [None if p is None else prove_plan(model, row, p) for row, p in zip(rows, proofs, strict=True)]
+    return ProvedSet(model, tuple(found[:-1]), found[-1])
 
 
 def _decrease(model: ExactModel, policy: Floats, y: Floats, rows: Ints) -> float:
@@ -380,9 +393,14 @@ def gap_bound(
 
 
 def gradients(
-    model: ExactModel, plans: Sequence[ProvedPlan], tradeoff: float, compared: Compared, smoothing: float
-) -> Iterator[Interval]:
-    """For each plan, (N,) intervals of the gradient of mean reward + tradeoff x mean divergence."""
+    model: ExactModel,
+    plans: Sequence[ProvedPlan],
+    tradeoff: float,
+    compared: Compared,
+    smoothing: float,
+    ends: Sequence[int] = (-1, 1),
+) -> Iterator[list[Floats]]:
+    """For each plan, (N,) the lower (-1) and upper (1) ends of the gradient of mean reward + tradeoff x mean divergence."""
     k, rounding = len(plans), (8 + compared.most_terms) * U
     images = [compared.forward(plan.x) for plan in plans]
     low = [np.maximum(p * (1 - rounding) - plan.tight, 0.0) for p, plan in zip(images, plans, strict=True)]
@@ -393,7 +411,8 @@ def gradients(
     pull = tradeoff / (k * (k - 1)) if k > 1 else 0.0
     for i in range(k):
         found = []
-        for sign, own, others in ((-1, low[i], high), (1, high[i], low)):
+        for sign in ends:
+            own, others = (high[i], low) if sign > 0 else (low[i], high)
             total = np.zeros_like(images[i])
             for j in range(k):
                 if j != i:
@@ -402,4 +421,4 @@ def gradients(
             worth = compared.backward(total)
             size = np.abs(model.reward) + pull * compared.backward(np.abs(total))
             found.append(model.reward / k + pull * worth + sign * (8 * k + compared.most_terms) * U * size)
-        yield found[0], found[1]
+        yield found

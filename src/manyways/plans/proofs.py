@@ -7,25 +7,43 @@ the intervals that follow are a few units in the last place wide.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import numpy as np
+from scipy.sparse.linalg import SuperLU
 
 from manyways.errors import SolverError
 from manyways.methods import Halted
 from manyways.model.occupancy import chain, deterministic, factors_of, first_best, state_occupancy
 from manyways.objectives import SetObjective
 from manyways.objectives.base import SMOOTHING
-from manyways.plans.checker import ExactModel, Interval, PlanProof, ProvedPlan, SetProof, gradients, prove_plans
+from manyways.plans.checker import (
+    ExactModel,
+    Interval,
+    PlanProof,
+    ProvedPlan,
+    ProvedSet,
+    SetProof,
+    gradients,
+    prove_plan,
+)
 from manyways.polytope import Polytope, Vertex
-from manyways.types import Floats, Ints, Sparse
+from manyways.types import Floats, Ints
 
 FACTORISED = 50_000
 """Plans that can be in more states than this get no exact proof: the factors of their chain would fill the memory."""
+THREADS_FROM = 2_000
+"""From this many states on, plans are proved side by side."""
 REFINEMENTS = 4
 SETTLED = 4e-16
 WELL_CHOSEN = 1e-4
 """A reference visited less often than this times the busiest state makes the system ill-conditioned."""
+
+_Job = TypeVar("_Job")
+_Result = TypeVar("_Result")
 
 
 def prove_set(
@@ -34,33 +52,53 @@ def prove_set(
     policies: Floats,
     x: Floats,
     tell: Callable[[int], None] = lambda _: None,
-) -> tuple[SetProof, list[ProvedPlan | None]]:
+) -> tuple[SetProof, ProvedSet]:
     """Find the vectors for (k, N) policies and occupancies; `tell` is called before each plan with its number.
 
     The gap is bounded by solves for the upper ends of the gradients: with those for the gradients themselves, uncertainty
     in places that are hardly ever visited would count as if they were visited all the time.
 
     Returns:
-        The vectors, and what they prove about each plan.
+        The vectors, and what they prove about the plans.
     """
     mdp, optimum = polytope.mdp, polytope.optimum
     model = ExactModel(mdp, polytope.criterion.discount)
     best = first_best(mdp, optimum.occupancy) if optimum.choices is None else optimum.choices
     # On all states that any policy can reach, so that its values bound every policy.
     anywhere = model.reach(mdp.start > 0, np.ones(mdp.n_choices, bool))
-    best_plan = prove(model, deterministic(mdp, best), optimum.occupancy, states=np.flatnonzero(anywhere))
+    jobs: list[tuple[Floats, Floats, Ints | None]] = [
+        (policy, row, None) for policy, row in zip(policies, x, strict=True)
+    ]
+    jobs.append((deterministic(mdp, best), optimum.occupancy, np.flatnonzero(anywhere)))
+    found = list(_side_by_side(mdp.n_states, lambda job: _proved(model, *job), jobs))
+    *plans, best_plan = [vectors for vectors, _ in found]
+    proved = ProvedSet(model, tuple(plan for _, plan in found[:-1]), found[-1][1])
     rough = np.zeros((1, mdp.n_states)) if optimum.dual is None else optimum.dual[None] / model.unit
-    plans = [prove(model, policy, row) for policy, row in zip(policies, x, strict=True)]
-    found = prove_plans(model, policies, plans)
     gap: Floats | None = np.zeros((len(x), mdp.n_states))
     try:
-        for i, costs in enumerate(_costs_of_gap(model, objective, x, found)):
+        for i, costs in enumerate(_costs_of_gap(model, objective, x, proved.plans)):
             tell(i)
             dual = polytope.best(costs, Vertex(x[i], first_best(mdp, policies[i]))).dual
             gap[i] = np.nan if dual is None else dual
     except Halted:  # the plans are valid; only how good they are together stays unknown
         gap = None
-    return SetProof(tuple(plans), best, best_plan, rough if best_plan is None else best_plan.h, gap), found
+    return SetProof(tuple(plans), best, best_plan, rough if best_plan is None else best_plan.h, gap), proved
+
+
+def _side_by_side(n_states: int, work: Callable[[_Job], _Result], jobs: Sequence[_Job]) -> Iterable[_Result]:
+    """`map`, in threads where the compiled parts of the work outweigh the rest."""
+    cores = os.cpu_count() or 1
+    if n_states < THREADS_FROM or cores == 1:
+        return map(work, jobs)
+    with ThreadPoolExecutor(min(cores, len(jobs))) as pool:
+        return pool.map(work, jobs)
+
+
+def _proved(
+    model: ExactModel, policy: Floats, occupancy: Floats, states: Ints | None
+) -> tuple[PlanProof | None, ProvedPlan | None]:
+    vectors = prove(model, policy, occupancy, states=states)
+    return vectors, None if vectors is None else prove_plan(model, policy, vectors)
 
 
 def _costs_of_gap(
@@ -70,7 +108,8 @@ def _costs_of_gap(
     proved, tradeoff = [plan for plan in found if plan is not None], objective.tradeoff_of_mean
     if len(proved) < len(found) or tradeoff is None:
         return objective.gradient(x) / model.unit
-    return (high for _, high in gradients(model, proved, tradeoff / model.unit, objective.compared, SMOOTHING))
+    ends = gradients(model, proved, tradeoff / model.unit, objective.compared, SMOOTHING, ends=(1,))
+    return (high for (high,) in ends)
 
 
 def prove(
@@ -126,8 +165,7 @@ class _Chain:
         mdp, discount = model.mdp, model.discount
         self.model, self.states, self.reference = model, states, reference
         self.at = int(np.searchsorted(states, reference))
-        p = _chain(model, policy, states)
-        self._factors = factors_of(p, discount, cut_at=np.array([self.at]))
+        self._factors = _factors(model, policy, states, self.at)
         self._share = policy / np.bincount(model.state, policy, minlength=mdp.n_states)[model.state]
         reached = np.zeros(mdp.n_states, bool)
         reached[states] = True
@@ -193,14 +231,12 @@ class _Chain:
         return found
 
 
-def _chain(model: ExactModel, policy: Floats, states: Ints) -> Sparse:
-    """(R, R) CSR: the transitions under a policy between the given states, which it does not leave."""
-    mdp, taken = model.mdp, np.flatnonzero(policy)
+def _factors(model: ExactModel, policy: Floats, states: Ints, at: int) -> SuperLU:
+    """Of the chain of a policy on states that it does not leave, cut at one of them."""
+    mdp, taken, cut_at = model.mdp, np.flatnonzero(policy), np.array([at])
     if len(taken) == mdp.n_states:  # deterministic: its rows are rows of the model
-        rows = mdp.transitions[taken if len(states) == mdp.n_states else taken[states]]
-    else:
-        rows = chain(mdp, policy)[states]
-    return rows if len(states) == mdp.n_states else rows[:, states]
+        return factors_of(mdp.transitions, model.discount, cut_at, taken[states], states)
+    return factors_of(chain(mdp, policy), model.discount, cut_at, states, states)
 
 
 def _middle(v: Interval) -> Floats:

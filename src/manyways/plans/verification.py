@@ -18,14 +18,14 @@ import numpy as np
 
 from manyways.model.graph import closed_components, reachable
 from manyways.model.mdp import MDP
-from manyways.model.occupancy import chain, deterministic, flow_residual, state_occupancy
+from manyways.model.occupancy import chain, flow_residual, long_run_occupancy, state_occupancy
 from manyways.objectives import SetObjective
 from manyways.objectives.base import SMOOTHING
 from manyways.plans.certificate import Certificate, Check
-from manyways.plans.checker import ExactModel, ProvedPlan, SetProof, divergence, gap_bound, prove_plan, prove_plans
+from manyways.plans.checker import ExactModel, ProvedPlan, ProvedSet, SetProof, divergence, gap_bound, prove_plans
 from manyways.plans.planset import PlanSet
 from manyways.plans.proofs import prove_set
-from manyways.polytope import Criterion, Polytope
+from manyways.polytope import Polytope
 from manyways.types import Floats
 
 EQUAL, PLAIN_EQUAL = 1e-9, 1e-6
@@ -87,38 +87,36 @@ class Findings:
 
 
 def examine(
-    mdp: MDP,
-    criterion: Criterion,
     objective: SetObjective,
     policies: Floats,
     x: Floats,
     proof: SetProof,
-    plans: list[ProvedPlan | None],
+    proved: ProvedSet,
     optimum: float,
 ) -> Findings:
     """Prove what the vectors of a proof say about (k, N) policies and occupancies. Nothing is solved.
 
     Args:
-        mdp, criterion, objective: what was planned for.
+        objective: what was planned for.
         policies, x: (k, N) policies and their occupancies.
         proof: the vectors.
-        plans: what they prove about each plan (`prove_plans`).
+        proved: what they prove about the plans (`prove_plans`).
         optimum: the highest reward of any policy as somebody claims it; it is used only where the vectors do not prove
             what the best policy earns.
     """
-    model = ExactModel(mdp, criterion.discount)
-    best = None if proof.best_plan is None else prove_plan(model, deterministic(mdp, proof.best), proof.best_plan)
-    proved = [plan for plan in plans if plan is not None]
-    exact = len(proved) == len(plans)
+    model, best = proved.model, proved.best
+    mdp = model.mdp
+    plans = [plan for plan in proved.plans if plan is not None]
+    exact = len(plans) == len(proved.plans)
     earned = np.abs(mdp.reward)
     sizes = _sizes(mdp, x @ earned)
     if exact:
-        x_proved = np.stack([plan.x for plan in proved])
-        off = max(float(np.abs(plan.x - row).sum()) + plan.error for plan, row in zip(proved, x, strict=True))
-        rewards, reward_errors = (part * model.unit for part in _middles([plan.reward for plan in proved]))
-        distances, distance_errors = _distances(proved, objective)
+        x_proved = np.stack([plan.x for plan in plans])
+        off = max(float(np.abs(plan.x - row).sum()) + plan.error for plan, row in zip(plans, x, strict=True))
+        rewards, reward_errors = (part * model.unit for part in _middles([plan.reward for plan in plans]))
+        distances, distance_errors = _distances(plans, objective)
     else:
-        x_proved, off = x, max(_plain_error(mdp, criterion, *pair) for pair in zip(policies, x, strict=True))
+        x_proved, off = x, max(_plain_error(model, *pair) for pair in zip(policies, x, strict=True))
         rewards, reward_errors = x @ mdp.reward, np.zeros(len(x))
         distances, distance_errors = objective.distances(x), np.zeros((len(x), len(x)))
     return Findings(
@@ -132,7 +130,7 @@ def examine(
         objective=objective.value(x_proved),
         optimum=optimum if best is None else best.reward[0] * model.unit,
         bound=model.upper_bound(model.reward, proof.optimum) * model.unit,
-        gap=_gap(model, objective, proved if exact else None, x, proof),
+        gap=_gap(model, objective, plans if exact else None, x, proof),
         sizes=sizes,
         size=float(sizes.max()) if best is None else float(_sizes(mdp, (best.x @ earned)[None])[0]),
     )
@@ -158,10 +156,10 @@ def verify(mdp: MDP, plans: PlanSet) -> Certificate:
     objective = plans.maximised.on(mdp, plans.behaviour.on(mdp))
     proof = plans.proof
     if proof is None or not _fits(proof, plans):
-        proof, _ = prove_set(Polytope(mdp, plans.criterion), objective, plans.policies, plans.occupancies)
-    proved = prove_plans(ExactModel(mdp, plans.criterion.discount), plans.policies, proof.plans)
-    parts = (plans.policies, plans.occupancies, proof, proved, plans.optimal_reward)
-    found = examine(mdp, plans.criterion, objective, *parts)
+        polytope = Polytope(mdp, plans.criterion)
+        proof, _ = prove_set(polytope, objective, plans.policies, plans.occupancies)
+    proved = prove_plans(ExactModel(mdp, plans.criterion.discount), plans.policies, proof)
+    found = examine(objective, plans.policies, plans.occupancies, proof, proved, plans.optimal_reward)
     return Certificate((model, *found.checks, *compared_with(found, plans, objective)))
 
 
@@ -250,20 +248,21 @@ def _share_error(mdp: MDP, policies: Floats) -> float:
     return max(float(np.abs(total - 1).max()), float(-policies.min()), 0.0)
 
 
-def _plain_error(mdp: MDP, criterion: Criterion, policy: Floats, x: Floats) -> float:
+def _plain_error(model: ExactModel, policy: Floats, x: Floats) -> float:
     """How far the policy, run from the start, is from having the occupancy x, in plain arithmetic.
 
     A feasible x whose shares are the policy's is stationary under it. If the policy's chain has one recurrent class within
     reach of the start, its long-run occupancy is unique, so nothing needs to be solved.
     """
+    mdp, discount = model.mdp, model.discount
     shares = float(np.abs(policy * state_occupancy(mdp, x)[mdp.choice_state] - x).sum())
-    wrong = max(shares, flow_residual(mdp, x, criterion.discount))
+    wrong = max(shares, flow_residual(mdp, x, discount))
     if not wrong <= EQUAL:  # also if it is NaN
         return wrong if np.isfinite(wrong) else float("inf")
-    if criterion.discount == 1:
+    if discount == 1:
         p = chain(mdp, policy)
         component, closed = closed_components(p)
         ends = np.unique(component[reachable(p, mdp.start > 0) & closed[component]])
         if ends.size > 1:
-            return max(wrong, float(np.abs(criterion.occupancy(mdp, policy) - x).sum()))
+            return max(wrong, float(np.abs(long_run_occupancy(mdp, policy) - x).sum()))
     return wrong

@@ -130,8 +130,8 @@ class Sweeps:
         order, cycle, surplus, change, cuts = np.empty(0, np.int32), 1.0, np.inf, np.inf, 0
         for iteration in range(MAX_ITERATIONS):
             self._pause()
-            scale = float(np.abs(c[at.choice]).max())
-            span = scale + float(np.abs(at.h).max())
+            scale, height = (float(np.abs(part).max()) for part in (c[at.choice], at.h))
+            span = scale + height
             changes, moved, top = 0, EVALUATED * span, np.inf
             # The current policy is evaluated before it is improved. Its gain is attainable; greedy steps at a gain that
             # is not attainable favour whatever ends the round trip soon, and would break the policy up.
@@ -172,8 +172,8 @@ class Sweeps:
         order = self._order_anyway(at)
         for iteration in range(MAX_ITERATIONS):
             self._pause()
-            scale = float(np.abs(c[at.choice]).max())
-            span = scale + float(np.abs(at.h).max())
+            scale, height = (float(np.abs(part).max()) for part in (c[at.choice], at.h))
+            span = scale + height
             top, bottom = self._bounds(c, at)
             if iteration and top - bottom <= min(TOLERANCE * scale, wanted):
                 break
@@ -213,11 +213,7 @@ class Sweeps:
 
     def _bounds(self, c: Floats, at: _State) -> tuple[float, float]:
         """The largest surplus c + discount P h - h over all choices, and the smallest over the policy's own."""
-        surplus = self.mdp.transitions @ at.h
-        surplus *= self.discount
-        surplus += c
-        surplus -= at.h[self.mdp.choice_state]
-        return float(surplus.max()), float(surplus[at.choice].min())
+        return kernels.bounds(self.mdp.first_choice, *self._arrays, c, self.discount, at.h, at.choice)
 
     def _improve(self, c: Floats, at: _State, order: np.ndarray, margin: float) -> tuple[int, float]:
         first, g = self.mdp.first_choice, at.g if self.discount == 1 else 0.0

@@ -1,0 +1,39 @@
+"""The linear system of a chain, laid out for a sparse factorisation in one pass."""
+
+from __future__ import annotations
+
+from manyways.kernels.compiler import compiled
+
+
+@compiled
+def count_entries(rows, place, cut, indptr, indices, size):
+    """Count in `size` (R + 1,) the entries of each column of the system, at the next position."""
+    for i in range(len(rows)):
+        size[i + 1] += 1
+        for t in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            j = place[indices[t]]
+            if j != i and not cut[j]:
+                size[j + 1] += 1
+
+
+@compiled
+def cut_system(rows, place, cut, indptr, indices, data, discount, free, index, value):
+    """Write I - discount P by columns, without the columns of P that are `cut` (R,).
+
+    State i moves by row rows[i] of the transitions, and place[s] (S,) is the position of state s. `free` (R,) is where the
+    next entry of each column goes. The diagonal is added up from the other entries of its row, without cancellation.
+    """
+    for i in range(len(rows)):
+        leaving = 0.0
+        at = free[i]
+        free[i] += 1
+        for t in range(indptr[rows[i]], indptr[rows[i] + 1]):
+            j = place[indices[t]]
+            if j != i:
+                leaving += data[t]
+                if not cut[j]:
+                    index[free[j]] = i
+                    value[free[j]] = -discount * data[t]
+                    free[j] += 1
+        index[at] = i
+        value[at] = 1.0 if cut[i] else (1.0 - discount) + discount * leaving
