@@ -2,8 +2,8 @@
 
     import manyways as mw
 
-    plans = mw.plan("nine-rooms:7", k=6, tradeoff=8.0)
-    plans.objective, plans.rewards, plans.distances
+    plans = mw.plan("nine-rooms:7", k=6)  # each within 10 % of the best
+    plans.guarantee, plans.rewards, plans.distances
     plans.draw("plans.png")
 
 Names are loaded when they are first used, so that `import manyways` takes almost no time.
@@ -13,7 +13,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from manyways.behaviours import Behaviour, Grouping, Labels, Mixing, StateActions, States
+    from manyways.behaviours import (
+        Actions,
+        Behaviour,
+        Features,
+        Grouping,
+        Labels,
+        Mixing,
+        Near,
+        Regions,
+        StateActions,
+        States,
+    )
     from manyways.errors import (
         EmptyDomain,
         ManywaysError,
@@ -33,18 +44,37 @@ if TYPE_CHECKING:
     from manyways.model.graph import end_components, reachable_from_start
     from manyways.model.layout import Grid
     from manyways.model.mdp import MDP
-    from manyways.objectives import MeanDivergence, Objective, SetObjective
+    from manyways.objectives import (
+        DeterminantDivergence,
+        JointDivergence,
+        LeastDivergence,
+        MeanDivergence,
+        Objective,
+        SetObjective,
+        SpreadDivergence,
+    )
     from manyways.planning import plan
     from manyways.plans import Certificate, Plan, PlanSet, Policy, load, load_policy, verify
     from manyways.plans.simulation import simulate
-    from manyways.polytope import Average, Criterion, Discounted, Polytope
+    from manyways.polytope import Average, Criterion, Discounted, Episodic, Limits, Polytope
     from manyways.studies.experiments import paper
     from manyways.studies.results import Results
     from manyways.studies.sweeps import Sweep, sweep
     from manyways.worlds import four_rooms, grid_world, nine_rooms, room_world, tiled_rooms
 
 _HOME = {
-    "behaviours": ("Behaviour", "Grouping", "Labels", "Mixing", "StateActions", "States"),
+    "behaviours": (
+        "Actions",
+        "Behaviour",
+        "Features",
+        "Grouping",
+        "Labels",
+        "Mixing",
+        "Near",
+        "Regions",
+        "StateActions",
+        "States",
+    ),
     "errors": (
         "EmptyDomain",
         "ManywaysError",
@@ -64,11 +94,19 @@ _HOME = {
     "model.graph": ("end_components", "reachable_from_start"),
     "model.layout": ("Grid",),
     "model.mdp": ("MDP",),
-    "objectives": ("MeanDivergence", "Objective", "SetObjective"),
+    "objectives": (
+        "DeterminantDivergence",
+        "JointDivergence",
+        "LeastDivergence",
+        "MeanDivergence",
+        "Objective",
+        "SetObjective",
+        "SpreadDivergence",
+    ),
     "planning": ("plan",),
     "plans": ("Certificate", "Plan", "PlanSet", "Policy", "load", "load_policy", "verify"),
     "plans.simulation": ("simulate",),
-    "polytope": ("Average", "Criterion", "Discounted", "Polytope"),
+    "polytope": ("Average", "Criterion", "Discounted", "Episodic", "Limits", "Polytope"),
     "studies.experiments": ("paper",),
     "studies.results": ("Results",),
     "studies.sweeps": ("Sweep", "sweep"),
@@ -78,23 +116,31 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "MDP",
+    "Actions",
     "Ascent",
     "Average",
     "Behaviour",
     "Certificate",
     "Criterion",
+    "DeterminantDivergence",
     "Discounted",
     "EmptyDomain",
+    "Episodic",
+    "Features",
     "Format",
     "FrankWolfe",
     "Grid",
     "Grouping",
+    "JointDivergence",
     "Labels",
+    "LeastDivergence",
+    "Limits",
     "ManywaysError",
     "MeanDivergence",
     "Method",
     "Mixing",
     "ModelError",
+    "Near",
     "NotWeaklyAccessible",
     "Objective",
     "OutputError",
@@ -105,11 +151,13 @@ __all__ = [
     "Polytope",
     "Progress",
     "ProjectedGradient",
+    "Regions",
     "Results",
     "SetObjective",
     "SettingError",
     "SolverError",
     "SourceError",
+    "SpreadDivergence",
     "StateActions",
     "States",
     "Status",

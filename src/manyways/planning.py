@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
+from math import inf
 from os import PathLike
 from typing import Any
 
@@ -18,14 +19,28 @@ from manyways.behaviours import BEHAVIOURS, Behaviour, StateActions
 from manyways.errors import SettingError, check_integer
 from manyways.formats import read
 from manyways.methods import METHODS, Ascent, Halted, Method, Progress, Status, Trace, VertexAscent, Watch
+from manyways.model.episodes import goal_ends
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import check_policy, deterministic
 from manyways.objectives import OBJECTIVES, MeanDivergence, Objective, SetObjective
 from manyways.plans import Certificate, PlanSet
 from manyways.plans.checker import SetProof
 from manyways.plans.proofs import prove_set
-from manyways.plans.verification import Findings, compared_with, examine
-from manyways.polytope import CRITERIA, Average, Criterion, Polytope, Vertex
+from manyways.plans.verification import Claim, Findings, compared_with, examine
+from manyways.polytope import (
+    CRITERIA,
+    Average,
+    Best,
+    Criterion,
+    Episodic,
+    Limits,
+    Polytope,
+    Vertex,
+    feasible_plan,
+    floors_of,
+    settle_limits,
+)
+from manyways.polytope.limits import DEFAULT_SLACK, is_meaningful
 from manyways.types import Floats
 
 
@@ -34,6 +49,10 @@ def plan(
     k: int = 4,
     tradeoff: float | None = None,
     *,
+    slack: float | None = None,
+    floor: float | None = None,
+    longer: float | None = None,
+    randomised: bool = False,
     seed: int = 0,
     objective: Objective | None = None,
     method: Method | None = None,
@@ -46,28 +65,39 @@ def plan(
 ) -> PlanSet:
     """Find k policies that are all near-optimal and really different.
 
+    By default every plan is within 10 % of the best one. With a `tradeoff` alone, nothing but the paper's objective
+    decides how good each plan is.
+
     Args:
         source: a model, or anything that `read` takes.
         k: how many plans. With k = 1 this is plain optimal planning.
-        tradeoff: how much a nat of mean pairwise divergence is worth in reward per step. By default as much as the
-            optimal reward itself (its absolute value; 1 if that is zero).
+        tradeoff: how much a nat of mean pairwise divergence is worth in reward per step; `math.inf` for nothing but
+            diversity within the limits. By default an eighth of how much the rewards along the best plan vary.
+        slack: every plan has at least the best value minus this share of it: 0.1 for 10 %.
+        floor: every plan has at least this value. Instead of `slack`.
+        longer: every plan's mean way to the goal is at most this share longer than the shortest one. Needs a goal that
+            leads back to the start.
+        randomised: whether plans may randomise where that is better within the limits.
         seed: every random draw comes from it; the same seed gives the same plans.
         objective: what to maximise instead of the paper's objective with `tradeoff`.
         method: how to search; `VertexAscent()` by default.
-        criterion: `Average()` by default, or `Discounted(0.99)`.
+        criterion: what the value of a plan is: `Average()`, `Episodic()` or `Discounted(0.99)`. By default per episode
+            for models with ends of episodes, such as Gymnasium environments, and per step for others.
         behaviour: what counts as different; `StateActions()` by default.
-        time_limit_s: end the search after this many seconds with the best plans so far. Finding the first optimal
-            policy and the verification at the end are not limited by it.
+        time_limit_s: end the search after this many seconds with the best plans so far. Finding the best plan and the
+            verification at the end are not limited by it.
         progress: called now and then with a `Progress`. An exception that it raises ends the call.
-        keep: (m, N) policies that must be among the k, such as some of an earlier set.
+        keep: (m, N) policies that must be among the k, such as some of an earlier set. They may be worse than the limits
+            allow (`PlanSet.kept_below`).
         avoid: (m, N) policies from which the new plans must differ as well, such as those that they replace.
 
     Ctrl-C ends the search with the best plans so far. Pressed during verification, it leaves the gap unknown. Pressed
     twice in a row, it raises KeyboardInterrupt.
 
     Example:
-        >>> plans = plan("nine-rooms:7", k=6, tradeoff=8.0)
-        >>> plans.objective, plans.diversity
+        >>> plans = plan("nine-rooms:7", k=6, slack=0.05)
+        >>> plans.rewards.min() >= 0.95 * plans.optimal_reward
+        True
         >>> plan("nine-rooms:7", k=6, tradeoff=8.0, keep=plans.policies[:2], avoid=plans.policies[2:])
     """
     k, seed = check_integer("k", k, 1), check_integer("seed", seed, 0)
@@ -75,49 +105,142 @@ def plan(
         raise SettingError("give either a tradeoff or an objective, not both: the tradeoff is that of MeanDivergence")
     aim = MeanDivergence(tradeoff) if objective is None else OBJECTIVES.check(objective)
     method = VertexAscent() if method is None else METHODS.check(method)
-    criterion = Average() if criterion is None else CRITERIA.check(criterion)
     behaviour = StateActions() if behaviour is None else BEHAVIOURS.check(behaviour)
-    mdp = read(source, absorbing=criterion.discount < 1)
+    asked = _asked_limits(slack, floor, longer, randomised, method)
+    discounted = criterion is not None and CRITERIA.check(criterion).discount < 1
+    mdp = read(source, absorbing=discounted)
+    if criterion is None:
+        criterion = Episodic() if mdp.ends else Average()
     _check_memory(mdp, k)
     kept, avoided = _given(mdp, k, method, keep, avoid)
-    compared = behaviour.on(mdp)
 
     watch = Watch(time_limit_s, progress)
-    watch.tell(0, 1, float("nan"), "finding the optimum")
-    polytope = Polytope(mdp, criterion)
-    optimum = polytope.optimum  # without it there is nothing to return, so it is not limited in time
-    aim = aim.settled(optimum.value)
-    worth = aim.on(mdp, compared)
+    watch.tell(0, 1, float("nan"), "finding the best plan")
+    # Without the best plan there is nothing to return, so it is not limited in time.
+    task = _task(Polytope(mdp, criterion), aim, asked, method)
+    worth = task.aim.on(task.polytope.mdp, behaviour.on(mdp))
     with watch.catching_interrupts():
-        ascent, realised = _search(method, polytope, worth, k, seed, watch, kept, avoided)
-        best_first = np.argsort([-x @ mdp.reward for _, x in realised], kind="stable")
+        ascent, realised = _search(method, task.polytope, worth, k, seed, watch, kept, avoided)
+        values = task.criterion.values(mdp, np.stack([x for _, x in realised]))
+        best_first = np.argsort(-values, kind="stable")
         policies, occupancies = (np.stack([realised[i][part] for i in best_first]) for part in (0, 1))
-        proof, found = _examine(polytope, worth, policies, occupancies, watch, ascent)
+        stayed = tuple(int(i) for i in np.flatnonzero(best_first < len(kept)))
+        claim = Claim(
+            worth, task.criterion, task.best, task.polytope.floors, tuple(i for i in range(k) if i not in stayed)
+        )
+        proof, found = _examine(task.polytope, claim, policies, occupancies, watch, ascent)
     plans = PlanSet(
         mdp=mdp,
         policies=policies,
         occupancies=occupancies,
-        rewards=occupancies @ mdp.reward,
+        rewards=values[best_first],
         distances=worth.distances(occupancies),
         objective=worth.value(occupancies),
-        optimal_reward=optimum.value,
+        optimal_reward=task.best,
         gap=found.gap,
         status=Status.INTERRUPTED if watch.interrupted.is_set() else ascent.status,
         trace=ascent.trace,
-        maximised=aim,
-        criterion=criterion,
+        maximised=task.aim,
+        criterion=task.criterion,
         behaviour=behaviour,
         method=method,
         seed=seed,
         seconds=watch.elapsed(),
         versions=library_versions(),
         proof=proof,
-        kept=tuple(int(i) for i in np.flatnonzero(best_first < len(kept))),
+        kept=stayed,
         avoided=avoided,
+        limits=task.limits,
     )
     # Where nothing is proved exactly, the claims are what was found, and comparing them would prove nothing.
     claims = compared_with(found, plans, worth) if found.exact else ()
     return _certified(plans, Certificate((*found.checks, *claims)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What to plan, with all settings that depend on the model filled in.
+
+    Attributes:
+        polytope: the feasible set of each plan, floors included, on the model whose reward is maximised.
+        aim, criterion, limits: the settings.
+        best: the highest value of any plan.
+    """
+
+    polytope: Polytope
+    aim: Objective
+    criterion: Criterion
+    limits: Limits
+    best: float
+
+
+def _asked_limits(
+    slack: float | None, floor: float | None, longer: float | None, randomised: bool, method: Method
+) -> Limits:
+    """The limits that were asked for, if they fit together and the method can keep them."""
+    if slack is not None and floor is not None:
+        raise SettingError(
+            "give the least value of a plan in one way: ",
+            in_python="either slack, a share of the best value, or floor, the value itself",
+            on_command_line="either --slack, a share of the best value, or --floor, the value itself",
+        )
+    limits = Limits(slack=slack, floor=floor, longer=longer, randomised=randomised)
+    if limits.any and not method.respects_floors:
+        raise SettingError(
+            f"{method!r} cannot keep plans within limits; ",
+            in_python="use a method that can, such as VertexAscent()",
+            on_command_line="use --method vertex-ascent",
+        )
+    return limits
+
+
+def _task(polytope: Polytope, aim: Objective, asked: Limits, method: Method) -> _Task:
+    """Find the best plan, and fill in what depends on it."""
+    mdp, explicit = polytope.mdp, getattr(aim, "tradeoff", None)
+    criterion, best = polytope.criterion.settled(polytope)
+    if not asked.any and explicit is None and method.respects_floors:
+        asked = _default_limits(asked, mdp, best)
+    if explicit == inf and not asked.any:
+        raise SettingError(
+            "a tradeoff of infinity means nothing but diversity, so plans need a limit; ",
+            in_python="give slack=0.1 as well",
+            on_command_line="give --slack 10% as well",
+        )
+    limits, seeds = settle_limits(asked, polytope, criterion, best)
+    planned = polytope.with_reward_of(criterion.planned(mdp, best.value))
+    planned.criterion = criterion
+    own, floors = criterion.own_floors(mdp), floors_of(limits, criterion, mdp, best.value)
+    ceiling = planned.optimum
+    if own:
+        feasible = feasible_plan(planned, own, [best.vertex, ceiling])
+        ceiling = planned.within(own, feasible, randomised=True).optimum
+    scale = _worth_of_diversity(mdp, best) * criterion.planned_per_reward
+    if floors:
+        feasible = feasible_plan(planned, floors, [*seeds, ceiling])
+        planned = planned.within(floors, feasible, randomised=limits.randomised, ceiling=ceiling)
+    return _Task(planned, aim.settled(scale), criterion, limits, best.value)
+
+
+def _default_limits(asked: Limits, mdp: MDP, best: Best) -> Limits:
+    """Within 10 % of the best value; where a share of it means nothing, of the shortest way or of the rewards' spread."""
+    if is_meaningful(mdp, best):
+        return replace(asked, slack=DEFAULT_SLACK)
+    if goal_ends(mdp) is not None:
+        return replace(asked, longer=DEFAULT_SLACK)
+    return replace(asked, floor=best.value - DEFAULT_SLACK * _spread(mdp, best.vertex))
+
+
+def _spread(mdp: MDP, vertex: Vertex) -> float:
+    """The mean distance of the rewards along a plan from their mean: unlike the mean, it does not depend on which reward
+    counts as zero, and unlike the largest reward not on penalties that no good plan pays."""
+    x = vertex.occupancy
+    return float(x @ np.abs(mdp.reward - float(x @ mdp.reward)))
+
+
+def _worth_of_diversity(mdp: MDP, best: Best) -> float:
+    """The tradeoff to use if none is given, measured with preferences that nobody modelled (docs/limits.md)."""
+    earned = abs(float(best.vertex.occupancy @ mdp.reward))
+    return _spread(mdp, best.vertex) / 8 or earned / 4 or 1.0
 
 
 def _certified(plans: PlanSet, certificate: Certificate) -> PlanSet:
@@ -165,7 +288,7 @@ def _search(
 
 
 def _examine(
-    polytope: Polytope, objective: SetObjective, policies: Floats, occupancies: Floats, watch: Watch, ascent: Ascent
+    polytope: Polytope, claim: Claim, policies: Floats, occupancies: Floats, watch: Watch, ascent: Ascent
 ) -> tuple[SetProof, Findings]:
     """Prove what can be proved of the plans, even if the time limit has passed; only a new interrupt ends this early."""
     reached = float(ascent.trace.objective[-1]) if len(ascent.trace) else float("nan")
@@ -177,8 +300,8 @@ def _examine(
         watch.check_interrupt()
 
     with polytope.pausing(watch.check_interrupt):
-        proof, proved = prove_set(polytope, objective, policies, occupancies, tell)
-    return proof, examine(objective, policies, occupancies, proof, proved, polytope.optimum.value)
+        proof, proved = prove_set(polytope, claim.objective, policies, occupancies, tell)
+    return proof, examine(claim, policies, occupancies, proof, proved)
 
 
 def memory_needed(mdp: MDP, k: int) -> int:

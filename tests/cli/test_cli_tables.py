@@ -24,8 +24,8 @@ def test_nearly_equal_plans_are_pointed_out(manyways):
 
 def test_plans_far_from_the_optimum_come_with_advice(manyways):
     far = manyways("plan", "map.txt", "--k", "2", "--tradeoff", "1000").words
-    assert re.search(r"plan 2 loses \d+ % of the optimal reward; with a smaller --tradeoff \(now 1000\)", far)
-    assert "of the optimal reward" not in manyways("plan", "map.txt", "--k", "2", "--tradeoff", "0").words
+    assert re.search(r"the reward of plan 2 is \d+ % below the optimum; with a smaller --tradeoff \(now 1000\)", far)
+    assert "below the optimum" not in manyways("plan", "map.txt", "--k", "2", "--tradeoff", "0").words
 
 
 @pytest.mark.parametrize("name", ["[red]room", "a [/b] c", "plain [1]"])

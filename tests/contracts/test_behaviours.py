@@ -3,16 +3,24 @@
 Registered behaviours are covered by themselves; one that needs settings or a special model joins in `EXAMPLES`.
 """
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import manyways as mw
-from manyways.behaviours import BEHAVIOURS
+from manyways.behaviours import BEHAVIOURS, Features, Near
 
-EXAMPLES = {word: BEHAVIOURS.named(word)() for word in BEHAVIOURS.words()} | {"doors": mw.Labels(["door"])}
-WORLD = mw.room_world(9, 2)
+WORLD = mw.room_world(11, 2)
+FEATURES = np.random.default_rng(0).random((3, WORLD.n_states))
+NEEDING_SETTINGS = {"features": Features(FEATURES, ["light", "noise", "view"])}
+EXAMPLES = {word: NEEDING_SETTINGS.get(word) or BEHAVIOURS.named(word)() for word in BEHAVIOURS.words()} | {
+    "doors": mw.Labels(["door"]),
+    "by choice": Features(np.random.default_rng(1).random((2, WORLD.n_choices)), ["light", "noise"]),
+    "far": Near(8.0),
+}
 each_behaviour = pytest.mark.parametrize("behaviour", EXAMPLES.values(), ids=EXAMPLES)
 seeds = st.integers(0, 2**32 - 1)
 
@@ -60,3 +68,26 @@ def test_descriptions_are_phrases(behaviour):
     words = behaviour.describe()
     assert words
     assert not words.endswith(".")
+
+
+@each_behaviour
+def test_plans_are_proved_saved_and_verified(behaviour, tmp_path):
+    plans = mw.plan(WORLD, k=2, behaviour=behaviour, method=mw.VertexAscent(starts=1, exchanges=False))
+    assert plans.certificate is not None
+    assert plans.certificate.ok
+    again = mw.load(plans.save(tmp_path / "plans.mw"))
+    assert again.behaviour == behaviour
+    assert mw.verify(again.mdp, again).ok
+
+
+@each_behaviour
+def test_images_are_as_exact_as_the_proofs_assume(behaviour):
+    """The map as a matrix of fractions: every entry of an image is within `most_terms` units of rounding of it."""
+    compared = behaviour.on(WORLD)
+    x = np.random.default_rng(5).dirichlet(np.full(WORLD.n_choices, 0.3))
+    rows = np.stack([compared.forward(row) for row in np.eye(WORLD.n_choices)])
+    image = compared.forward(x)
+    for place in range(0, len(image), 7):
+        exact = sum(Fraction(a) * Fraction(b) for a, b in zip(rows[:, place].tolist(), x.tolist(), strict=True))
+        # the entries of the matrix are themselves rounded on the way through the map
+        assert abs(Fraction(image[place]) - exact) <= 2 * compared.most_terms * Fraction(2) ** -53 * exact

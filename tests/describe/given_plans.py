@@ -27,7 +27,7 @@ def plan_set(mdp: mw.MDP, policies: list[np.ndarray], criterion=None) -> mw.Plan
         base,
         policies=np.stack(policies),
         occupancies=occupancies,
-        rewards=occupancies @ mdp.reward,
+        rewards=criterion.value_of_one * (occupancies @ mdp.reward),
         distances=distances,
     )
 

@@ -79,6 +79,7 @@ def test_a_small_nav2_map(write):
     assert mdp.name == "map"
     assert (mdp.layout.blocked == BLOCKED).all(), "occupied and unknown pixels are blocked"
     assert (position(mdp, "start"), position(mdp, "goal")) == ((2, 0), (0, 3))
+    assert mdp.layout.metres_per_cell == 0.5
     same = mw.grid_world(BLOCKED, (2, 0), (0, 3), directions=8, enterable_walls=False, goal_reward=30.0)
     assert mdp.digest == same.digest
     assert read_nav2(write(), start="0,2", goal=(3, 0), unit="cells", goal_reward=30.0).digest == mdp.digest
@@ -144,6 +145,7 @@ def test_coarse_cells_are_blocked_if_any_pixel_is(write):
     mdp = read_nav2(write(image=pgm(pixels)), start="0,0", goal="7,3", unit="cells", coarsen=2)
     assert (mdp.layout.blocked == drawn(".#..", "....", "####")).all(), "what the image does not fill is blocked"
     assert (position(mdp, "start"), position(mdp, "goal")) == ((0, 0), (1, 3))
+    assert mdp.layout.metres_per_cell == 1.0
     with pytest.raises(mw.SourceError, match=r"column 2, row 1 of the image, in a cell of 2 x 2 pixels.* blocked"):
         read_nav2(write(image=pgm(pixels)), start="2,1", goal="7,3", unit="cells", coarsen=2)
 

@@ -382,11 +382,11 @@ def test_a_candidate_given_up_early_would_not_have_been_kept(behaviour, tradeoff
 
     def both(*arguments):
         copied = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
-        value, rise, image = arguments[17], arguments[18], arguments[-1]
+        value, rise, image = arguments[19], arguments[20], arguments[-1]
         kept, reached = real(*arguments)
         assert not image.any()
         if np.isfinite(rise):
-            copied[18] = np.inf
+            copied[20] = np.inf
             real(*copied)  # the worth of each candidate in full, as long as none is kept
             first = np.flatnonzero(copied[2] > value + rise)[:1]
             assert kept >= len(first)

@@ -112,7 +112,7 @@ def _gap_holds(rng, exact, model, plans, true, spoil) -> bool:
         duals.append(h * rng.uniform(0, 2) if spoil else h)
         own = sum((a * b for a, b in zip(slopes, true[i], strict=True)), Fraction(0))
         gap += decimal(best - own)
-    stated = gap_bound(model, plans, tradeoff, compared, duals, SMOOTHING)
+    stated = gap_bound(model, plans, worth.mean_form, compared, duals, SMOOTHING)
     return stated == np.inf or Decimal(stated) >= gap - Decimal(10) ** -40 * Decimal(tradeoff)
 
 

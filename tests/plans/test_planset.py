@@ -69,8 +69,9 @@ def test_the_numbers_belong_together(settings):
     plans, k = small_plans(**settings), settings["k"]
     assert plans.k == k
     assert plans.policies.shape == plans.occupancies.shape == (k, SMALL.n_choices)
-    assert plans.rewards == pytest.approx(plans.occupancies @ SMALL.reward, abs=1e-12)
-    assert plans.objective == pytest.approx(plans.rewards.mean() + plans.tradeoff * plans.diversity, abs=1e-12)
+    per_step = plans.occupancies @ SMALL.reward
+    assert plans.rewards * (1 - plans.criterion.discount or 1.0) == pytest.approx(per_step, abs=1e-12)
+    assert plans.objective == pytest.approx(per_step.mean() + plans.tradeoff * plans.diversity, abs=1e-12)
     assert (np.diff(plans.rewards) <= 0).all(), "best first"
     assert plans.optimal_reward >= plans.rewards[0] - 1e-9
     assert plans.distances.shape == (k, k)
@@ -115,11 +116,15 @@ def test_different_plans_are_no_near_duplicates(rooms):
 
 
 @pytest.mark.parametrize(("goal", "step"), [(200.0, -1.2), (-3.0, -1.0)])
-def test_diversity_is_worth_the_optimal_reward_unless_told_otherwise(goal, step):
+def test_diversity_is_worth_an_eighth_of_the_spread_of_rewards_by_default(goal, step):
+    """Which does not depend on which reward counts as zero, nor on a penalty that nobody pays."""
     mdp = world_from_text("S..\n..G", "short", goal_reward=goal, step_reward=step)
-    plans = mw.plan(mdp, 2, method=mw.FrankWolfe())
-    assert plans.tradeoff == abs(plans.optimal_reward) > 0
-    assert np.sign(plans.optimal_reward) == np.sign(goal)
+    best = mw.Polytope(mdp).optimum
+    spread = best.occupancy @ abs(mdp.reward - best.value)
+    for other in (mdp, mdp.with_reward(mdp.reward - 7.0)):
+        plans = mw.plan(other, 2, method=mw.FrankWolfe())
+        assert plans.tradeoff == pytest.approx(spread / 8)
+        assert plans.tradeoff > 0
 
 
 def test_diversity_is_worth_one_where_nothing_is_worth_anything():
@@ -211,7 +216,7 @@ def test_progress_is_reported():
     seen: list[mw.Progress] = []
     plans = small_plans(progress=seen.append)
     first, *rest = seen
-    assert (first.doing, first.done, first.total) == ("finding the optimum", 0, 1)
+    assert (first.doing, first.done, first.total) == ("finding the best plan", 0, 1)
     assert [now.objective for now in rest][: len(plans.trace)] == plans.trace.objective.tolist()
     assert all(0 <= now.done <= now.total for now in rest)
 
@@ -266,7 +271,7 @@ class Unused(mw.Method):
         *[("seed", s, f"seed must be an integer of at least 0, found {s!r}") for s in (-1, 1.5, "x", None, False)],
         *[
             ("tradeoff", t, f"the tradeoff must be a finite number of at least 0, found {t!r}")
-            for t in (-1.0, float("nan"), float("inf"), "x", True, [1.0])
+            for t in (-1.0, float("nan"), "x", True, [1.0])
         ],
         *[("time_limit_s", t, f"the time limit must be a positive number of seconds, found {t}") for t in (0, -1)],
         *[("time_limit_s", t, f"the time limit must be a finite number, found {t!r}") for t in (float("nan"), "x")],
@@ -444,10 +449,10 @@ def test_other_schema(saved):
     assert "is not a manyways plans file" in refusal(rewrite(saved, header=lambda h: h.update(schema="recipes")))
 
 
-@pytest.mark.parametrize("version", [0, 3, "1", None, True])
+@pytest.mark.parametrize("version", [0, 4, "1", None, True])
 def test_other_version(saved, version):
     message = refusal(rewrite(saved, header=lambda h: h.update(version=version)))
-    assert f"has version {version!r} of the manyways plans format, expected 1 or 2" in message
+    assert f"has version {version!r} of the manyways plans format, expected 1 or 2 or 3" in message
 
 
 SHAPES: dict[str, Callable[[np.ndarray], Any]] = {

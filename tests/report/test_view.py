@@ -28,8 +28,8 @@ def test_models_without_choice_layout_or_labels(tmp_path, k, criterion):
         ((1.0, 0.997, 0.996), "These plans earn 99.6 to 100 % of what the very best plan earns."),
         ((1.0, 1.0), "These plans earn 100 % of what the very best plan earns."),
         ((1.0, 0.512), "These plans earn 51 to 100 % of what the very best plan earns."),
-        ((-1.0, -2.0), "These plans earn -2 to -1 a step, where no plan can earn more than -1."),
-        ((1e-17, -1e-17, -3.0), "These plans earn -3 to 1e-17 a step, where no plan can earn more than 1e-17."),
+        ((-1.0, -2.0), "These plans earn -2 to -1 per step, where no plan can earn more than -1."),
+        ((1e-17, -1e-17, -3.0), "These plans earn -3 to 1e-17 per step, where no plan can earn more than 1e-17."),
     ],
 )
 def test_the_promise_is_kept(rewards, promise):
@@ -41,7 +41,9 @@ def test_the_promise_is_kept(rewards, promise):
 
 def test_the_settings_of_the_model_stand_below_its_name(tmp_path):
     pytest.importorskip("gymnasium")
-    page = mw.plan("gym:FrozenLake-v1?map_name=8x8", 2).report(tmp_path / "lake.html").read_text()
+    page = (
+        mw.plan("gym:FrozenLake-v1?map_name=8x8", 2, criterion=mw.Average()).report(tmp_path / "lake.html").read_text()
+    )
     assert "With <bdi>map_name=8x8, terminal=restart</bdi>" in page
     assert "an episode that fails soon costs little" in page
 

@@ -1,13 +1,14 @@
 """Linear maps from the N choices of a model to the B places in which plans are compared.
 
 A map spreads the time of each choice over the places: it is non-negative and its columns sum to one, so the image of a
-distribution is a distribution. `Grouping` is the cheap case in which every choice counts in one place.
+distribution is a distribution. `Grouping` is the cheap case in which every choice counts in one place. `Mixing` is any
+sparse matrix. `Walking` is a power of a sparse matrix that is never formed, because it would be dense.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
@@ -34,7 +35,12 @@ class LinearMap(ABC):
     @property
     @abstractmethod
     def most_terms(self) -> int:
-        """How many choices count in one place at most, or places in one choice: a bound on the rounding of images."""
+        """A bound on rounding: every entry of an image has a relative error of at most this many units of rounding (2^-53),
+        to first order, and so has every entry of `backward` relative to the sum of the sizes of its terms.
+
+        This is the number of operations on the way of a number through the map. For a sum of products it is the largest
+        number of terms: how many choices count in one place, or places in one choice.
+        """
 
     @abstractmethod
     def forward(self, x: Floats) -> Floats:
@@ -114,3 +120,58 @@ class Mixing(LinearMap):
 
     def backward(self, y: Floats) -> Floats:
         return np.asarray((self._transpose @ np.asarray(y).T).T)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@dataclass(frozen=True, eq=False)
+class Walking(LinearMap):
+    """Time is carried on by a random walk: `place` (N,) is where the walk of a choice begins, an integer from 0.
+
+    In each of the `steps` the walk stays or moves along an edge of `graph` (B, B), all with the same probability. With A
+    the adjacency matrix of the graph, ones on its diagonal, and D the diagonal matrix of its row sums, the image is
+
+        (A D^-1)^steps G x = D (D^-1 A)^steps D^-1 G x
+
+    for the grouping G by `place`. So both directions repeat the same mean over neighbours, D^-1 A, and nothing but this
+    matrix is stored. Numbers below 1e-308 are lost, which is far below what any bound on rounding has to cover.
+    """
+
+    place: Ints
+    graph: Sparse
+    steps: int
+    _means: Sparse = field(init=False, repr=False)
+    _degree: Floats = field(init=False, repr=False)
+    _most_terms: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        edges: Sparse = sparse.csr_array(self.graph != 0, dtype=np.float64)
+        if (edges != edges.T).nnz or edges.diagonal().any():
+            raise SettingError("the graph of a walk must be symmetric, without edges from a place to itself")
+        means: Sparse = sparse.csr_array(edges + sparse.eye_array(edges.shape[0]))
+        degree = np.diff(means.indptr)
+        means.data /= np.repeat(degree, degree)
+        # Each step adds up to `degree` products with rounded factors; two more operations are the scaling by D.
+        by_step = int(degree.max(initial=0)) + 1
+        together = int(np.bincount(self.place).max(initial=1))
+        object.__setattr__(self, "_means", means)
+        object.__setattr__(self, "_degree", degree.astype(np.float64))
+        object.__setattr__(self, "_most_terms", together + self.steps * by_step + 2)
+
+    @property
+    def most_terms(self) -> int:
+        return self._most_terms
+
+    def forward(self, x: Floats) -> Floats:
+        if x.ndim > 1:
+            return np.stack([self.forward(row) for row in x])
+        start = np.bincount(self.place, weights=x, minlength=len(self._degree))
+        return self._degree * self._walk(start / self._degree)
+
+    def backward(self, y: Floats) -> Floats:
+        if y.ndim > 1:
+            return np.stack([self.backward(row) for row in y])
+        return self._walk(y)[self.place]
+
+    def _walk(self, values: Floats) -> Floats:
+        for _ in range(self.steps):
+            values = self._means @ values
+        return values

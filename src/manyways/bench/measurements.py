@@ -24,7 +24,7 @@ from manyways.formats.writer import write_model
 from manyways.planning import plan_or_interrupt
 from manyways.plans import PlanSet
 from manyways.plans.proofs import prove_set
-from manyways.plans.verification import examine, verify
+from manyways.plans.verification import claim_of, examine, verify
 from manyways.polytope import Discounted, Polytope
 from manyways.worlds import four_rooms, nine_rooms, tiled_rooms
 
@@ -145,10 +145,9 @@ def certificates(sizes: list[int]) -> list[Row]:
 
 def _certify(polytope: Polytope, plans: PlanSet) -> None:
     """All that `plan` does after its search."""
-    mdp, parts = plans.mdp, (plans.policies, plans.occupancies)
-    objective = plans.maximised.on(mdp, plans.behaviour.on(mdp))
-    proof, proved = prove_set(polytope, objective, *parts)
-    examine(objective, *parts, proof, proved, polytope.optimum.value)
+    _, claim = claim_of(plans, plans.mdp)
+    proof, proved = prove_set(polytope, claim.objective, plans.policies, plans.occupancies)
+    examine(claim, plans.policies, plans.occupancies, proof, proved)
 
 
 def start_up(_: list[int]) -> list[Row]:

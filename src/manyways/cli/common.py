@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlencode
 
 import typer
 
 if TYPE_CHECKING:
     from manyways.methods import Progress
+    from manyways.model.mdp import MDP
 
 app = typer.Typer(
     add_completion=False,
@@ -37,19 +37,72 @@ Reward = Annotated[str | None, typer.Option("--reward", help="Name of the reward
 Start = Annotated[str | None, typer.Option("--start", help="Start on a map: x,y in cells, or in metres for nav2 maps.")]
 Goal = Annotated[str | None, typer.Option("--goal", help="Goal on a map, in the same units.")]
 Restart = Annotated[str | None, typer.Option("--restart", help="Label of the states at which episodes restart.")]
+Without = Annotated[
+    list[str] | None,
+    typer.Option("--without", metavar="LABEL", help="Label of states that plans must never enter; can be repeated."),
+]
+Minimise = Annotated[
+    bool | None,
+    typer.Option("--minimise/--maximise", help="Whether the reward is a cost, to be minimised; by default it is not."),
+]
+
+
+def share(text: str) -> float:
+    """A share such as 10%, 10 % or 0.1."""
+    number, percent, rest = text.strip().partition("%")
+    try:
+        if rest.strip():
+            raise ValueError
+        return float(number) / (100 if percent else 1)
+    except ValueError:
+        raise typer.BadParameter(f"expected a share such as 10% or 0.1, found {text!r}") from None
+
+
 Tradeoff = Annotated[
-    float | None, typer.Option(help="Reward that a nat of diversity is worth; by default the optimal reward.")
+    float | None,
+    typer.Option(
+        help="Reward that a nat of diversity is worth; inf for nothing but diversity within the limits. Given alone, "
+        "nothing else limits how good each plan is."
+    ),
+]
+Slack = Annotated[
+    float | None,
+    typer.Option(
+        parser=share,
+        metavar="SHARE",
+        help="Every plan is at most this share worse than the best one: 10% or 0.1. By default 10%, unless --tradeoff is given.",
+    ),
+]
+Floor = Annotated[float | None, typer.Option(help="Every plan earns at least this much; instead of --slack.")]
+Longer = Annotated[
+    float | None,
+    typer.Option(
+        parser=share,
+        metavar="SHARE",
+        help="Every plan's mean way to the goal is at most this share longer than the shortest one: 10% or 0.1.",
+    ),
 ]
 Discount = Annotated[float | None, typer.Option(help="Discount factor; by default the long-run average reward counts.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 
 
-def with_settings(source: str, **settings: str | None) -> str:
+def with_settings(source: str, **settings: str | list[str] | bool | None) -> str:
     """The source, with the given options appended as settings."""
-    given = {name: value for name, value in settings.items() if value is not None}
-    if not given:
-        return source
-    return source + ("&" if "?" in source else "?") + urlencode(given)
+    from manyways.formats.reader import with_settings as extended
+
+    return extended(source, settings)
+
+
+def note_on_costs(mdp: MDP) -> None:
+    """Say on standard error that a reward is maximised, if it is probably a cost."""
+    from manyways.formats.reader import may_be_a_cost
+
+    if may_be_a_cost(mdp):
+        print(
+            f"manyways: the reward of {mdp.name} is maximised, although it looks like a cost: to minimise it, use "
+            "--minimise, ?minimise=true in the source, or mdp.minimising() in Python; --maximise hides this note",
+            file=sys.stderr,
+        )
 
 
 def console() -> Any:

@@ -63,10 +63,12 @@ def simulate(
     """Run a plan in its model and Gymnasium environment."""
     from rich.table import Table
 
+    from manyways.describe.wording import terms_of
     from manyways.plans import load
     from manyways.plans.simulation import simulate as run
 
-    found = run(load(plans_file), plan, steps, seed)
+    plans = load(plans_file)
+    found, terms = run(plans, plan, steps, seed), terms_of(plans.mdp)
     runs = {"model": found.model} | ({"environment": found.environment} if found.environment else {})
     if as_json:
         estimates = {
@@ -75,10 +77,11 @@ def simulate(
         }
         print_json({"plan": plan, "computed": found.computed, **estimates})
         return
-    table = Table(title=f"plan {plan}, reward per step")
-    for column in ("where", "reward", "95 % interval", "steps"):
+    table = Table(title=f"plan {plan}, {terms.noun} {plans.criterion.unit}")
+    for column in ("where", terms.noun, "95 % interval", "steps"):
         table.add_column(column, justify="left" if column == "where" else "right")
-    table.add_row("computed", f"{found.computed:.6f}", "", "")
+    table.add_row("computed", f"{terms.shown(found.computed):.6f}", "", "")
     for where, e in runs.items():
-        table.add_row(f"run in the {where}", f"{e.mean:.6f}", "{:.6f} to {:.6f}".format(*e.interval), f"{e.steps:,}")
+        interval = "{:.6f} to {:.6f}".format(*sorted(terms.shown(end) for end in e.interval))
+        table.add_row(f"run in the {where}", f"{terms.shown(e.mean):.6f}", interval, f"{e.steps:,}")
     console().print(table)

@@ -11,15 +11,21 @@ import typer
 from manyways.cli.common import (
     Const,
     Discount,
+    Floor,
     Goal,
     Json,
+    Longer,
+    Minimise,
     Restart,
     Reward,
+    Slack,
     Source,
     Start,
     Tradeoff,
+    Without,
     app,
     console,
+    note_on_costs,
     print_json,
     progress_bar,
     with_settings,
@@ -30,6 +36,7 @@ from manyways.cli.tables import certificate_json, certificate_table, print_plans
 if TYPE_CHECKING:
     from manyways.model.mdp import MDP
     from manyways.plans import PlanSet
+    from manyways.polytope import Criterion
     from manyways.registry import Registry
     from manyways.types import Floats
 
@@ -39,12 +46,32 @@ PlanFile = Annotated[Path, typer.Argument(metavar="PLANS", help="A file that 'ma
 
 
 @app.command(
-    epilog="Examples: manyways plan nine-rooms:7 --k 6 --tradeoff 8 --out plans.mw  |  manyways plan map.txt --k 3 --json"
+    epilog="Examples: manyways plan nine-rooms:7 --k 6 --slack 5% --out plans.mw  |  manyways plan map.txt --longer 20%  |  "
+    "manyways plan nine-rooms:7 --tradeoff 8"
 )
 def plan(
     source: Source,
     k: Annotated[int, typer.Option(help="Number of plans.")] = 4,
+    slack: Slack = None,
+    floor: Floor = None,
+    longer: Longer = None,
     tradeoff: Tradeoff = None,
+    per: Annotated[
+        str | None,
+        typer.Option(
+            help="What the value of a plan is counted per: step or episode. By default per episode where the model says "
+            "how episodes end."
+        ),
+    ] = None,
+    longest: Annotated[
+        float | None,
+        typer.Option(
+            help="With --per episode: the longest mean length of an episode; by default twice that of the best plan."
+        ),
+    ] = None,
+    randomised: Annotated[
+        bool, typer.Option("--randomised", help="Allow plans to randomise where that is better within the limits.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Seed of all random draws.")] = 0,
     method: Annotated[
         str, typer.Option(help="Search method: vertex-ascent, frank-wolfe or projected-gradient.")
@@ -53,8 +80,23 @@ def plan(
     workers: Annotated[int, typer.Option(help="Threads that share the starts; the plans do not depend on it.")] = 1,
     discount: Discount = None,
     behaviour: Annotated[
-        str, typer.Option(help="What is compared between plans: state-actions, states or labels.")
-    ] = "state-actions",
+        str | None,
+        typer.Option(
+            help="What is compared between plans: state-actions, states, near, regions, labels, actions or features. By "
+            "default state-actions."
+        ),
+    ] = None,
+    apart: Annotated[
+        float | None,
+        typer.Option(
+            metavar="RADIUS",
+            help="Time spent within this distance counts as the same: cells, or metres for nav2 maps. Implies --behaviour near.",
+        ),
+    ] = None,
+    diversity: Annotated[
+        str | None,
+        typer.Option(help="How different a set is: mean, least, spread, joint or determinant of the distances."),
+    ] = None,
     time_limit: Annotated[
         float | None, typer.Option(help="Stop after this many seconds with the best plans so far.")
     ] = None,
@@ -63,6 +105,8 @@ def plan(
     start: Start = None,
     goal: Goal = None,
     restart: Restart = None,
+    without: Without = None,
+    minimise: Minimise = None,
     keep: Annotated[
         str | None,
         typer.Option(help="Keep these plans of a file and replace its others: plans.mw:1,3. They count among the k."),
@@ -76,6 +120,7 @@ def plan(
     from manyways.behaviours import BEHAVIOURS
     from manyways.files import check_writable
     from manyways.methods import METHODS
+    from manyways.objectives import OBJECTIVES
 
     for path in (out, report):
         if path is not None:
@@ -85,15 +130,29 @@ def plan(
 
         check_picture_path(picture)
     plans = read_and_plan(
-        with_settings(source, const=const, reward=reward, start=start, goal=goal, restart=restart),
+        with_settings(
+            source,
+            const=const,
+            reward=reward,
+            start=start,
+            goal=goal,
+            restart=restart,
+            without=without,
+            minimise=minimise,
+        ),
         k,
-        tradeoff,
-        discount,
+        tradeoff if diversity is None else None,
+        _criterion(discount, per, longest),
         quiet=as_json,
         keep=keep,
+        slack=slack,
+        floor=floor,
+        longer=longer,
+        randomised=randomised,
         seed=seed,
         method=_instance(METHODS, method, starts=starts, workers=None if workers == 1 else workers),
-        behaviour=_instance(BEHAVIOURS, behaviour),
+        behaviour=_instance(BEHAVIOURS, behaviour or ("near" if apart is not None else "state-actions"), radius=apart),
+        objective=None if diversity is None else _instance(OBJECTIVES, diversity, tradeoff=tradeoff),
         time_limit_s=time_limit,
     )
     written = {"plans": plans.save(out) if out else None, **_pictures(plans, out, picture, report)}
@@ -153,7 +212,7 @@ def read_and_plan(
     source: str,
     k: int,
     tradeoff: float | None,
-    discount: float | None,
+    criterion: Criterion | None = None,
     *,
     quiet: bool = False,
     keep: str | None = None,
@@ -164,20 +223,35 @@ def read_and_plan(
     Args:
         source: of the model.
         k, tradeoff: as in `manyways.plan`.
-        discount: None for the long-run average.
+        criterion: what the value of a plan is; by default what `manyways.plan` takes for the model.
         quiet: whether to show no progress bar.
         keep: which plans to keep, as in `plans.mw:1,3`.
         settings: further settings of `manyways.plan`.
     """
     from manyways.formats import read
     from manyways.planning import plan
-    from manyways.polytope import Average, Discounted
 
-    criterion = Average() if discount is None else Discounted(discount)
     with progress_bar(quiet=quiet) as progress:
-        mdp = read(source, absorbing=discount is not None)
+        mdp = read(source, absorbing=criterion is not None and criterion.discount < 1)
+        note_on_costs(mdp)
         kept, replaced = (None, None) if keep is None else _kept(keep, mdp)
         return plan(mdp, k, tradeoff, criterion=criterion, progress=progress, keep=kept, avoid=replaced, **settings)
+
+
+def _criterion(discount: float | None, per: str | None, longest: float | None) -> Criterion | None:
+    """The criterion that the options ask for; None if they leave it open."""
+    from manyways.errors import SettingError
+    from manyways.polytope import Average, Discounted, Episodic
+
+    if discount is not None:
+        if per is not None or longest is not None:
+            raise SettingError("--discount counts the sum of discounted rewards: leave --per and --longest out")
+        return Discounted(discount)
+    if per not in (None, "step", "episode"):
+        raise SettingError(f"--per must be step or episode, found {per!r}")
+    if longest is not None and per != "episode":
+        raise SettingError("--longest limits the length of episodes: give --per episode as well")
+    return None if per is None else Average() if per == "step" else Episodic(longest)
 
 
 def _kept(given: str, mdp: MDP) -> tuple[Floats, Floats]:
@@ -210,7 +284,8 @@ def _instance(registry: Registry[Any], word: str, **options: Any) -> Any:
     known = {field.name: field for field in fields(kind)}
     for name in given:
         if name not in known:
-            raise SettingError(f"the {registry.noun} {word} has no setting {name}; leave --{name} out")
+            option = {"radius": "apart"}.get(name, name)
+            raise SettingError(f"the {registry.noun} {word} has no setting {name}; leave --{option} out")
     missing = [
         name
         for name, field in known.items()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from manyways.cli.common import Discount, Tradeoff, app
+from manyways.cli.common import Discount, Slack, Tradeoff, app
 from manyways.cli.plans import read_and_plan
 from manyways.cli.tables import UNVERIFIED_ADVICE
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @app.command(
-    epilog="Examples: manyways serve plans.mw --open  |  manyways serve nine-rooms:7 --k 6 --tradeoff 8 --port 0"
+    epilog="Examples: manyways serve plans.mw --open  |  manyways serve nine-rooms:7 --k 6 --slack 5% --port 0"
 )
 def serve(
     plans_or_source: Annotated[
@@ -29,6 +29,7 @@ def serve(
         ),
     ],
     k: Annotated[int | None, typer.Option(help="Number of plans for a source; by default 4.")] = None,
+    slack: Slack = None,
     tradeoff: Tradeoff = None,
     seed: Annotated[int | None, typer.Option(help="Seed of all random draws; by default 0.")] = None,
     discount: Discount = None,
@@ -46,7 +47,7 @@ def serve(
     from manyways.errors import SettingError
 
     path, is_source = Path(plans_or_source), Path(plans_or_source).suffix != ".mw"
-    options = {"--k": k, "--tradeoff": tradeoff, "--seed": seed, "--discount": discount}
+    options = {"--k": k, "--slack": slack, "--tradeoff": tradeoff, "--seed": seed, "--discount": discount}
     given = [name for name, value in (options | {"--out": out}).items() if value is not None]
     if given and not is_source:
         raise SettingError(
@@ -60,7 +61,8 @@ def serve(
         if is_source:
             path = out or Path(file_name(plans_or_source))
             if not _is_planned(plans_or_source, path, [name for name in given if name != "--out"]):
-                _plan_first(plans_or_source, path, 4 if k is None else k, tradeoff, seed or 0, discount)
+                settings = {"slack": slack, "seed": seed or 0}
+                _plan_first(plans_or_source, path, 4 if k is None else k, tradeoff, discount, settings)
         server.serve(path, listener, host, open_browser)
 
 
@@ -92,11 +94,14 @@ def _is_planned(source: str, path: Path, given: list[str]) -> bool:
     return True
 
 
-def _plan_first(source: str, path: Path, k: int, tradeoff: float | None, seed: int, discount: float | None) -> None:
+def _plan_first(
+    source: str, path: Path, k: int, tradeoff: float | None, discount: float | None, settings: dict[str, Any]
+) -> None:
     from manyways.files import check_writable
+    from manyways.polytope import Discounted
 
     check_writable(path)
-    plans = read_and_plan(source, k, tradeoff, discount, seed=seed)
+    plans = read_and_plan(source, k, tradeoff, None if discount is None else Discounted(discount), **settings)
     print(f"manyways: {plans.k} plans written to {_printable(plans.save(path))} ({', '.join(_ending(plans))})")
     if plans.certificate is not None and plans.certificate.failed:
         print(f"manyways: {UNVERIFIED_ADVICE}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from manyways.cli.common import console, print_json
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from manyways.describe.wording import Terms
     from manyways.plans import Certificate, PlanSet
 
 FAR = 0.2
@@ -26,12 +28,16 @@ def print_plans(plans: PlanSet, written: dict[str, Path | None], as_json: bool) 
     if as_json:
         print_json(_summary(plans) | {"written": {what: str(path) for what, path in written.items() if path}})
         return
-    screen = console()
-    screen.print(_plans_table(plans))
+    from manyways.describe.wording import terms_of
+
+    screen, terms = console(), terms_of(plans.mdp)
+    screen.print(_plans_table(plans, terms))
+    if plans.guarantee:
+        screen.print(plans.guarantee, soft_wrap=True)
     screen.print(
-        f"objective {plans.objective:.4f} ({plans.maximised.describe()}): mean reward {plans.rewards.mean():.4f}, "
-        f"diversity {plans.diversity:.4f}; "
-        f"optimal reward {plans.optimal_reward:.4f}; {plans.status}, {plans.seconds:.2f} s"
+        f"objective {plans.objective:.4f} ({terms.objective(plans.maximised.describe())}): "
+        f"mean {terms.noun} {terms.shown(plans.rewards.mean()):.4f}, diversity {plans.diversity:.4f}; "
+        f"optimal {terms.noun} {terms.shown(plans.optimal_reward):.4f}; {plans.status}, {plans.seconds:.2f} s"
     )
     for i, j in plans.near_duplicates:
         screen.print(f"plans {i + 1} and {j + 1} are nearly the same")
@@ -42,7 +48,7 @@ def print_plans(plans: PlanSet, written: dict[str, Path | None], as_json: bool) 
         )
         screen.print(f"NOT verified: {failed}", style="bold red", soft_wrap=True)
         screen.print(UNVERIFIED_ADVICE, soft_wrap=True)
-    if advice := _advice(plans):
+    if advice := _advice(plans, terms):
         screen.print(advice, soft_wrap=True)
     for what, path in written.items():
         if path:
@@ -73,14 +79,14 @@ def certificate_json(certificate: Certificate) -> dict[str, Any]:
     return {"ok": certificate.ok, "checks": checks}
 
 
-def _advice(plans: PlanSet) -> str | None:
+def _advice(plans: PlanSet, terms: Terms) -> str | None:
     """What to do if a plan is far from the optimum."""
     best, worst = plans.optimal_reward, int(plans.rewards.argmin())
-    if plans.k == 1 or plans.tradeoff is None or best <= 0 or plans.rewards[worst] >= (1 - FAR) * best:
+    lost = best - plans.rewards[worst]
+    if plans.k == 1 or plans.tradeoff is None or terms.shown(best) <= 0 or lost <= FAR * abs(best):
         return None
-    lost = 100 * (1 - plans.rewards[worst] / best)
     return (
-        f"plan {worst + 1} loses {lost:.0f} % of the optimal reward; "
+        f"the {terms.noun} of plan {worst + 1} is {100 * lost / abs(best):.0f} % {terms.off}; "
         f"with a smaller --tradeoff (now {plans.tradeoff:.4g}) plans are closer to the optimum"
     )
 
@@ -92,9 +98,12 @@ def _summary(plans: PlanSet) -> dict[str, Any]:
             "states": plans.mdp.n_states,
             "choices": plans.mdp.n_choices,
             "digest": plans.mdp.digest,
+            "costs": plans.mdp.costs,
         },
         "k": plans.k,
-        "tradeoff": plans.tradeoff,
+        "tradeoff": None if plans.tradeoff is None or not isfinite(plans.tradeoff) else plans.tradeoff,
+        "limits": asdict(plans.limits),
+        "guarantee": plans.guarantee,
         "seed": plans.seed,
         "method": repr(plans.method),
         "criterion": repr(plans.criterion),
@@ -113,21 +122,21 @@ def _summary(plans: PlanSet) -> dict[str, Any]:
     }
 
 
-def _plans_table(plans: PlanSet) -> Table:
+def _plans_table(plans: PlanSet, terms: Terms) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=Text(f"{plans.mdp.name}: {plans.k} plans"), title_justify="left")
-    for column in ("plan", "reward", "below optimum", "nearest other", "mean distance"):
+    for column in ("plan", terms.noun, terms.loss, "nearest other", "mean distance"):
         table.add_column(column, justify="right")
     for i, reward in enumerate(plans.rewards):
         loss = plans.optimal_reward - reward
         loss = loss if abs(loss) > 1e-9 * max(abs(plans.optimal_reward), 1.0) else 0.0
-        share = f" ({100 * loss / plans.optimal_reward:.1f} %)" if plans.optimal_reward > 0 else ""
+        share = f" ({100 * loss / abs(plans.optimal_reward):.1f} %)" if terms.shown(plans.optimal_reward) > 0 else ""
         others = [plans.distances[i, j] for j in range(plans.k) if j != i]
         nearest = f"{min(others):.3f} (plan {_nearest(plans, i) + 1})" if others else "-"
         mean = f"{sum(others) / len(others):.3f}" if others else "-"
-        table.add_row(str(i + 1), f"{reward:.4f}", f"{loss:.4f}{share}", nearest, mean)
+        table.add_row(str(i + 1), f"{terms.shown(reward):.4f}", f"{loss:.4f}{share}", nearest, mean)
     return table
 
 

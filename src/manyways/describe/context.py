@@ -11,12 +11,10 @@ from manyways.describe.measure import measures
 from manyways.describe.places import Rooms, Route, Sectors, route_of, sectors_of
 from manyways.describe.subject import Plans
 from manyways.describe.survey import Survey, negligible
-from manyways.describe.wording import distinct, number, percent, quoted
+from manyways.describe.wording import Terms, distinct, number, percent, quoted, terms_of
 from manyways.model.occupancy import first_best
 from manyways.types import Bools, Floats, Ints
 
-BELOW = "below the optimum"
-PERFECT = "and no plan can earn more"
 NEARLY_ALWAYS = 0.95
 ABSENT, MIXED = -1, -2
 """In `Context.choices`: the plan is never in the state; or it takes no choice there nearly always."""
@@ -43,8 +41,9 @@ class Context:
 
     Attributes:
         plans, survey: the set and the facts about it.
+        terms: the words for rewards or costs.
         lost, steps: the measures "below optimum" and "steps to goal" of each plan.
-        earnings: the reward of each plan against the optimum, as shown.
+        earnings: the reward of each plan against the optimum, as shown; None for an optimal plan.
         twins: for each plan, the plans that are nearly the same.
         rooms: the rooms of the map; None without rooms.
         routes: the rooms along the most likely way of each plan; empty without rooms.
@@ -59,9 +58,10 @@ class Context:
 
     plans: Plans
     survey: Survey
+    terms: Terms
     lost: tuple[float | None, ...]
     steps: tuple[float | None, ...]
-    earnings: tuple[str, ...]
+    earnings: tuple[str | None, ...]
     twins: tuple[list[int], ...]
     rooms: Rooms | None
     routes: tuple[Route | None, ...]
@@ -71,6 +71,11 @@ class Context:
     centres: dict[str, Floats]
     features: tuple[Feature, ...]
     choices: Ints | None
+
+    @property
+    def perfect(self) -> str:
+        """The earnings of an optimal plan."""
+        return f"and no plan can {self.terms.beyond}"
 
     @property
     def others(self) -> str:
@@ -83,7 +88,7 @@ class Context:
 
 def context_of(survey: Survey) -> Context:
     plans, rooms = survey.plans, survey.rooms
-    mdp = plans.mdp
+    mdp, terms = plans.mdp, terms_of(plans.mdp)
     routes: tuple[Route | None, ...] = ()
     if rooms is not None:
         routes = tuple(None if fact.path is None else route_of(mdp, rooms, fact.path) for fact in survey.facts)
@@ -96,9 +101,10 @@ def context_of(survey: Survey) -> Context:
     return Context(
         plans=plans,
         survey=survey,
-        lost=values["below optimum"],
+        terms=terms,
+        lost=values[terms.loss],
         steps=values.get("steps to goal", (None,) * plans.k),
-        earnings=_earnings(plans, values["below optimum"]),
+        earnings=_earnings(plans, terms, values[terms.loss]),
         twins=_twins(plans),
         rooms=rooms,
         routes=routes,
@@ -119,17 +125,18 @@ def _twins(plans: Plans) -> tuple[list[int], ...]:
     return twins
 
 
-def _earnings(plans: Plans, below: tuple[float | None, ...]) -> tuple[str, ...]:
-    """The reward of each plan against the optimum: the share below it if the optimum is positive and the share below 1."""
-    least, shown = negligible(plans), []
+def _earnings(plans: Plans, terms: Terms, lost: tuple[float | None, ...]) -> tuple[str | None, ...]:
+    """The reward of each plan against the optimum: None for an optimal plan; otherwise the share by which it is worse, if
+    the optimum is positive as shown and the share is not too large, or else both numbers."""
+    least, unit, shown = negligible(plans), plans.criterion.unit, []
     best = plans.optimal_reward if abs(plans.optimal_reward) > least else 0.0
-    for own, lost in zip(plans.rewards.tolist(), below, strict=True):
+    for own, share in zip(plans.rewards.tolist(), lost, strict=True):
         if own >= best - max(1e-6 * abs(best), least):
-            shown.append(PERFECT)
-        elif lost is not None and lost < 1 and best > 0:
-            shown.append(f"{percent(lost)} {BELOW}")
+            shown.append(None)
+        elif share is not None and share < terms.largest and terms.shown(best) > 0:
+            shown.append(f"{percent(share)} {terms.off}")
         else:
-            shown.append(f"{number(own)} per step where {number(best)} is possible")
+            shown.append(f"{number(terms.shown(own))} {unit} where {number(terms.shown(best))} is possible")
     return tuple(shown)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from manyways.describe.subject import Plans
 from manyways.describe.survey import Episodes, Survey, has_goal, negligible, outside_goal, survey_of
-from manyways.describe.wording import distinct, plain, quoted
+from manyways.describe.wording import distinct, plain, quoted, terms_of
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Measure:
     """One number for each plan.
 
     Attributes:
-        name: "reward", "steps to goal", "time in door".
+        name: "reward", "steps to goal", "time in door"; "cost" instead of "reward" for models with costs.
         values: one for each plan; None where it is not defined, such as the steps to a goal that may not be reached.
         unit: "reward", "share" (0 to 1, to be shown in percent) or "steps".
         better: 1 if more is better, -1 if less is, 0 if neither.
@@ -45,23 +45,24 @@ def measures(plans: Plans | Survey) -> list[Measure]:
 
 
 def _reward(plans: Plans) -> Measure:
-    meaning, discount = "Mean reward per step in the long run.", plans.criterion.discount
-    if discount < 1:
-        less = f"later steps count less (discount {discount:g})"
-        meaning = f"Mean reward per step, in which {less}: the discounted sum times {1 - discount:.3g}."
-    elif len(plans.mdp.ends) > 1:
-        meaning = "Mean reward per step over many episodes in a row: an episode that fails soon costs little."
-    return Measure("reward", tuple(map(float, plans.rewards)), "reward", 1, meaning)
+    terms, criterion = terms_of(plans.mdp), plans.criterion
+    meaning = f"Mean {terms.noun} {criterion.unit}."
+    if criterion.discount < 1:
+        meaning = f"Expected sum of {terms.noun}s, in which later steps count less (discount {criterion.discount:g})."
+    elif criterion.unit == "per step" and len(plans.mdp.ends) > 1:
+        meaning = f"Mean {terms.noun} per step over many episodes in a row: an episode that fails soon costs little."
+    elif criterion.unit == "per step":
+        meaning = f"Mean {terms.noun} per step in the long run."
+    return Measure(terms.noun, tuple(map(float, terms.shown(plans.rewards))), "reward", terms.sign, meaning)
 
 
 def _loss(plans: Plans) -> Measure:
-    lost, best = plans.optimal_reward - plans.rewards, abs(plans.optimal_reward)
+    terms, lost, best = terms_of(plans.mdp), plans.optimal_reward - plans.rewards, abs(plans.optimal_reward)
     lost = np.where(lost <= negligible(plans), 0.0, lost)
+    meaning = f"How much {terms.worse} the {terms.noun} is than that of the best possible plan"
     if best <= negligible(plans):
-        meaning = "Reward per step that the plan gives up against the best possible plan."
-        return Measure("below optimum", tuple(map(float, lost)), "reward", -1, meaning)
-    meaning = "Reward that the plan gives up against the best possible plan, as a share of that plan's reward."
-    return Measure("below optimum", tuple(map(float, lost / best)), "share", -1, meaning)
+        return Measure(terms.loss, tuple(map(float, lost)), "reward", -1, f"{meaning}.")
+    return Measure(terms.loss, tuple(map(float, lost / best)), "share", -1, f"{meaning}, as a share of that one.")
 
 
 def _goal(survey: Survey) -> list[Measure]:

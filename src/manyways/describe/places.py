@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
-from scipy import ndimage
 
 from manyways.model.mdp import MDP
+from manyways.model.regions import ACROSS, DOWN, arrangement, compass, components
 from manyways.types import Bools, Floats, Ints, Sparse
 
-DOWN: dict[int, tuple[str, ...]] = {1: ("",), 2: ("north", "south"), 3: ("north", "", "south")}
-ACROSS: dict[int, tuple[str, ...]] = {1: ("",), 2: ("west", "east"), 3: ("west", "", "east")}
 SMALLEST_ROOM = 2
 LISTED = 6
 """Longer lists of rooms or turns are shortened."""
@@ -123,12 +121,12 @@ def rooms_of(mdp: MDP) -> Rooms | None:
     free = np.zeros(mdp.layout.blocked.size, bool)
     free[mdp.layout.cells[~door]] = True
     free[mdp.layout.cells[door]] = False
-    number = _components(free.reshape(mdp.layout.shape) & ~mdp.layout.blocked)
+    number = components(free.reshape(mdp.layout.shape) & ~mdp.layout.blocked)
     sizes = np.bincount(number.ravel())
     kept = [room for room in range(1, len(sizes)) if sizes[room] >= SMALLEST_ROOM]
     if len(kept) < 2:
         return None
-    places = _arrangement(number, kept)
+    places = arrangement(number, kept)
     ordered = sorted(kept, key=places.__getitem__) if places else kept
     renumbered = np.zeros(len(sizes), np.int64)
     renumbered[ordered] = np.arange(1, len(ordered) + 1)
@@ -137,7 +135,7 @@ def rooms_of(mdp: MDP) -> Rooms | None:
     high, wide = (1 + max(where[axis] for where in places.values()) if places else 9 for axis in (0, 1))
     if high > 3 or wide > 3:
         return Rooms(of_state, tuple(f"room {n}" for n in range(1, len(ordered) + 1)), False)
-    return Rooms(of_state, tuple(f"{_compass(*places[room], high, wide)} room" for room in ordered), True)
+    return Rooms(of_state, tuple(f"{compass(*places[room], high, wide)} room" for room in ordered), True)
 
 
 def route_of(mdp: MDP, rooms: Rooms, path: list[int]) -> Route:
@@ -155,32 +153,6 @@ def route_of(mdp: MDP, rooms: Rooms, path: list[int]) -> Route:
             visited.append(room)
         before, door = state, None
     return Route(tuple(visited), tuple(passages))
-
-
-def _components(free: Bools) -> Ints:
-    """(rows, columns) 4-connected components, numbered from 1 in reading order of their first cells."""
-    return ndimage.label(free)[0]  # pyright: ignore[reportIndexIssue, reportReturnType]
-
-
-def _arrangement(number: Ints, kept: list[int]) -> dict[int, tuple[int, int]]:
-    """(row, column) of each room if the rooms form a full grid; otherwise empty."""
-    boxes = ndimage.find_objects(number)
-    axes = []
-    for axis in (0, 1):
-        spans = sorted((boxes[room - 1][axis].start, boxes[room - 1][axis].stop, room) for room in kept)
-        rank, end, line = {}, -1, -1
-        for begin, stop, room in spans:
-            line += begin >= end  # no overlap with the rooms before: a new row or column
-            end = max(end, stop)
-            rank[room] = line
-        axes.append(rank)
-    places = {room: (axes[0][room], axes[1][room]) for room in kept}
-    high, wide = (1 + max(axis.values()) for axis in axes)
-    return places if len(set(places.values())) == len(kept) == high * wide else {}
-
-
-def _compass(row: int, column: int, high: int, wide: int) -> str:
-    return "-".join(filter(None, (DOWN[high][row], ACROSS[wide][column]))) or "middle"
 
 
 def _direction(mdp: MDP, origin: int, target: int) -> str:
@@ -221,7 +193,7 @@ def sectors_of(mdp: MDP) -> Sectors | None:
     for label in ("start", "goal"):
         ends |= mdp.labels.get(label, False)
     of_state = np.where(ends, -1, across[0] * len(names[1]) + across[1])
-    grid = [_compass(r, c, len(names[0]), len(names[1])) for r in range(len(names[0])) for c in range(len(names[1]))]
+    grid = [compass(r, c, len(names[0]), len(names[1])) for r in range(len(names[0])) for c in range(len(names[1]))]
     edges = _edges(rows, columns, free & ~ends)
     return Sectors(of_state, tuple(grid), edges, "way" if ends.any() else "time")
 

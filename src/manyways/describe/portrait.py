@@ -23,12 +23,7 @@ LEAST_WEIGHT = 0.05
 
 OF_A_GROUP = 2
 TITLE_LENGTH = 60
-COMPARED = {
-    "shortest": "shorter",
-    "longest": "longer",
-    "highest reward": "higher reward",
-    "lowest reward": "lower reward",
-}
+COMPARED = {"shortest": "shorter", "longest": "longer", "highest": "higher", "lowest": "lower"}
 
 
 @dataclass(frozen=True)
@@ -74,7 +69,8 @@ def _title(context: Context, plan: int) -> str:
     title, excess = _most_typical(context, plan, [other for other in range(context.plans.k) if other != plan])
     rewards = context.plans.rewards
     first = context.plans.k > 1 and rewards[plan] > np.delete(rewards, plan).max() + 1e-9
-    return "Highest reward" if first and excess < VISIBLE else raised(title)
+    best = f"{context.terms.best} {context.terms.noun}"
+    return raised(best if first and excess < VISIBLE else title)
 
 
 def _turns(route: Route) -> str:
@@ -151,14 +147,16 @@ def _qualifier(context: Context, group: list[int], plan: int) -> str | None:
     if found is None:
         place = difference(context, plan, same_doors(context, plan) or rest)
         return None if place is None else place.how
-    return COMPARED[found]
+    degree, _, noun = found.partition(" ")
+    return f"{COMPARED[degree]} {noun}".rstrip()
 
 
 def _extreme(context: Context, plan: int, others: list[int]) -> str | None:
     """Whether a plan is clearly the first or last in length or reward, compared with `others`."""
+    terms = context.terms
     for values, shown, least, most in (
         (context.steps, quantity, "shortest", "longest"),
-        (context.lost, percent, "highest reward", "lowest reward"),
+        (context.lost, percent, f"{terms.best} {terms.noun}", f"{terms.worst} {terms.noun}"),
     ):
         own, known = values[plan], [value for i in others if (value := values[i]) is not None]
         if own is None or len(known) < len(others) or shown(own) in map(shown, known):

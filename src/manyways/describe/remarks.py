@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from manyways.describe.comparisons import decisions, difference, nearest, time_spent
-from manyways.describe.context import BELOW, PERFECT, Context, Remark
+from manyways.describe.context import Context, Remark
 from manyways.describe.features import USUAL, words_for
 from manyways.describe.places import Rooms, Route
 from manyways.describe.survey import NEVER
@@ -244,23 +244,24 @@ def _length(context: Context, plan: int) -> Iterator[Remark]:
 
 def _reward(context: Context, plan: int) -> Iterator[Remark]:
     """How its reward compares with the optimum. Rewards that look the same when shown count as equal."""
-    plans, shown = context.plans, context.earnings
-    text, two = shown[plan], plans.k == 2
-    ties = shown.count(text)
-    best, worst = (text == shown[int(end)] for end in (np.argmax(plans.rewards), np.argmin(plans.rewards)))
+    plans, shown, terms = context.plans, context.earnings, context.terms
+    text, two = shown[plan] or context.perfect, plans.k == 2
+    ties = shown.count(shown[plan])
+    best, worst = (shown[plan] == shown[int(end)] for end in (np.argmax(plans.rewards), np.argmin(plans.rewards)))
     if plans.k > 1 and ties == plans.k:
-        same = "The same reward as the other plan" if two else "The same reward as all the others"
-        yield Remark("reward", ON_THE_CARD, f"{same}, {text}.")
+        whose = "the other plan" if two else "all the others"
+        yield Remark("reward", ON_THE_CARD, f"The same {terms.noun} as {whose}, {text}.")
     elif plans.k > 1 and (best or worst):
-        one, all_of = ("higher", "highest") if best else ("lower", "lowest")
-        lead = f"The {one} reward of the two" if two else f"The {all_of} reward of the set"
-        lead = lead if ties == 1 else f"One of the {all_of} rewards of the set"
+        one, all_of = (terms.better, terms.best) if best else (terms.worse, terms.worst)
+        lead = f"The {one} {terms.noun} of the two" if two else f"The {all_of} {terms.noun} of the set"
+        lead = lead if ties == 1 else f"One of the {all_of} {terms.noun}s of the set"
         yield Remark("reward", 1.3 if ties > 1 else 3.5 if best else 3.2, f"{lead}, {text}.")
-    elif text.endswith(BELOW):
-        yield Remark("reward", 1.0 if plans.k == 1 else ON_THE_CARD, f"Its reward is {text}.")
+    elif text.endswith(terms.off):
+        yield Remark("reward", 1.0 if plans.k == 1 else ON_THE_CARD, f"Its {terms.noun} is {text}.")
     else:
-        own = f"{number(float(plans.rewards[plan]))} per step, " if text == PERFECT else ""
-        yield Remark("reward", 1.0 if plans.k == 1 else ON_THE_CARD, f"Earns {own}{text}.")
+        own = f"{number(float(terms.shown(plans.rewards[plan])))} {plans.criterion.unit}, "
+        said = f"{own if shown[plan] is None else ''}{text}"
+        yield Remark("reward", 1.0 if plans.k == 1 else ON_THE_CARD, f"{raised(terms.verb)}s {said}.")
 
 
 def _risks(context: Context, plan: int) -> Iterator[Remark]:

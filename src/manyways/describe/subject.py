@@ -20,9 +20,9 @@ class Plans(Protocol):
         k: how many plans.
         policies: (k, N) probability of each choice within its state.
         occupancies: (k, N) share of time on each choice.
-        rewards: (k,) reward per step.
+        rewards: (k,) the value of each plan under the criterion.
         distances: (k, k) pairwise distances.
-        optimal_reward: the highest reward per step of any policy.
+        optimal_reward: the highest value of any policy.
         criterion: what counts as reward.
         near_duplicates: pairs of plans (counted from 0) that are nearly the same.
     """

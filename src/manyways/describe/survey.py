@@ -113,8 +113,8 @@ def outside_goal(mdp: MDP, label: str) -> Bools:
 
 
 def negligible(plans: Plans) -> float:
-    """Rewards of at most this size count as 0."""
-    return 1e-9 * float((plans.occupancies @ np.abs(plans.mdp.reward)).max())
+    """Rewards of plans of at most this size count as 0."""
+    return 1e-9 * plans.criterion.value_of_one * float((plans.occupancies @ np.abs(plans.mdp.reward)).max())
 
 
 def _described_labels(mdp: MDP, by_state: Floats) -> tuple[str, ...]:

@@ -1,8 +1,12 @@
-"""Numbers, names and lists as they are written in sentences."""
+"""Numbers, names and lists as they are written in sentences, and the words for rewards and for costs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from manyways.model.mdp import MDP
 
 NAME_LENGTH = 40
 TURNING = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
@@ -15,6 +19,58 @@ TINY = 5e-4
 
 VISIBLE = 0.03
 """Shares that differ by less than this are not worth a sentence."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The words for what plans earn or cost, and the sign with which it is shown.
+
+    Attributes:
+        noun, verb: "reward" and "earn", or "cost" and "cost".
+        sign: what a reward is multiplied by to be shown: -1 if it is minus a cost.
+        best, worst: "highest" and "lowest" reward, or the other way round for costs.
+        better, worse: "higher" and "lower", or the other way round.
+        beyond: what no plan can do if one is optimal: "earn more", "cost less".
+        loss: the measure of how much worse a plan is than the best possible one.
+        off: the words after the share by which a plan is worse than the best possible one.
+        largest: a share of more than this is not worth saying; the two numbers say more.
+        sacrifice: what diversity is paid with.
+    """
+
+    noun: str
+    verb: str
+    sign: int
+    best: str
+    worst: str
+    better: str
+    worse: str
+    beyond: str
+    loss: str
+    off: str
+    largest: float
+    sacrifice: str
+
+    def shown(self, rewards: Any) -> Any:
+        """Rewards, or one reward, as they are shown."""
+        return self.sign * rewards + 0.0  # no -0.0
+
+    def objective(self, phrase: str) -> str:
+        """What is maximised, as `Objective.describe` says it in terms of rewards, in these terms."""
+        return phrase if self.sign > 0 else phrase.replace("mean reward", "minus mean cost").replace("reward", "cost")
+
+
+REWARDS = Terms(
+    "reward", "earn", 1, "highest", "lowest", "higher", "lower", "earn more", "below optimum", "below the optimum", 1.0,
+    "reward you would give up",
+)  # fmt: skip
+COSTS = Terms(
+    "cost", "cost", -1, "lowest", "highest", "lower", "higher", "cost less", "above least", "more than the least possible",
+    10.0, "additional cost you would accept",
+)  # fmt: skip
+
+
+def terms_of(mdp: MDP) -> Terms:
+    return COSTS if mdp.costs else REWARDS
 
 
 def percent(share: float) -> str:

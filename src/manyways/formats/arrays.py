@@ -6,7 +6,7 @@ An `.npz` file contains one of these sets of arrays, distinguished by their name
 - `s_indices` (N,), `a_indices` (N,), `Q` (N, S), `R` (N,): QuantEcon's state-action pairs;
 - `probability`, `next_state`, `row_begin` (the CSR parts of the (N, S) transitions), `reward` (N,), `first_choice`
   (S + 1,): our own layout, which `write_npz` writes. Optional: `action_names`, `actions`, `state_names`,
-  `observations` (S,), `label:NAME` (S,) and `end:NAME` (N,).
+  `observations` (S,), `label:NAME` (S,), `end:NAME` (N,), and `costs` (), whether the reward is minus a cost.
 
 `start` (S,) is optional in all of them; without it, the first state is the start.
 """
@@ -112,6 +112,8 @@ def read_npz(path: Path) -> MDP:
         for what, prefix in (("labels", LABEL), ("ends", END)):
             named = [name for name in arrays if name.startswith(prefix)]
             details[what] = {name.removeprefix(prefix): arrays[name] for name in named}
+        if "costs" in arrays:
+            details["costs"] = bool(arrays["costs"])
         return _from_named(arrays, details)
     except ManywaysError:
         raise
@@ -133,6 +135,8 @@ def write_npz(mdp: MDP, path: Path) -> None:
     arrays |= {END + name: chance for name, chance in mdp.ends.items()}
     if mdp.observations is not None:
         arrays["observations"] = mdp.observations
+    if mdp.costs:
+        arrays["costs"] = np.array(True)
     with atomic(path) as file:
         np.savez_compressed(file, **arrays)  # pyright: ignore[reportArgumentType]
 
@@ -153,7 +157,7 @@ def _wanted(npz: Npz) -> list[str]:
     labels = [name for name in held if name.startswith(LABEL)]
     ends = [name for name in held if name.startswith(END) and layout is OURS]
     expected |= dict.fromkeys(("start", "state_names", "observations", *labels), (n_states,))
-    expected |= dict.fromkeys(ends, (n_choices,))
+    expected |= dict.fromkeys(ends, (n_choices,)) | {"costs": ()}
     for name, wanted in expected.items():
         if shape.get(name, wanted) != wanted:
             raise SourceError(
@@ -163,7 +167,8 @@ def _wanted(npz: Npz) -> list[str]:
     if math.prod(shape.get("action_names", ())) > most_actions(n_choices):
         raise SourceError(f"{npz.name}: there are more 'action_names' than {n_choices:,} choices can use")
     _check_types(npz, labels, ends)
-    optional = [name for name in ("start", "state_names", "action_names", "actions", "observations") if name in held]
+    names = ("start", "state_names", "action_names", "actions", "observations", *(["costs"] if layout is OURS else []))
+    optional = [name for name in names if name in held]
     return [*layout, *optional, *labels, *ends]
 
 
@@ -202,8 +207,8 @@ def _check_types(npz: Npz, labels: Sequence[str], ends: Sequence[str]) -> None:
     for name in ("probability", "reward", "start", "P", "Q", "R", *ends):
         if name in held and held[name].dtype.kind not in "biuf":
             raise SourceError(f"{npz.name}: {name[:60]!r} must contain numbers, found text")
-    for name in labels:
-        if held[name].dtype != np.bool_:
+    for name in (*labels, "costs"):
+        if name in held and held[name].dtype != np.bool_:
             raise SourceError(f"{npz.name}: {name[:60]!r} must contain booleans, found {held[name].dtype}")
 
 

@@ -38,6 +38,7 @@ from manyways.formats.explicit_text import (
     shortened,
     start_and_labels,
     states_by_label,
+    with_plain_reward,
     write_pieces,
 )
 from manyways.formats.format import FORMATS, Format, any_text
@@ -72,6 +73,7 @@ def read_drn(path: Path, reward: str | None = None) -> MDP:
 def write_drn(mdp: MDP, path: Path) -> None:
     """Write the model, with its reward as the reward model `reward` and the label `init` for the states of its start."""
     check_start(mdp)
+    mdp = with_plain_reward(mdp)
     actions = distinct_names(mdp.action_names, _action_word, "actions")
     names = names_of_states(mdp)
     states = None if names is None else distinct_names(names, one_line, "states")
@@ -402,6 +404,7 @@ FORMATS.add(
         endings=(".drn",),
         settings={"reward": any_text},
         write=write_drn,
+        costs=True,
         example="model.drn",
     )
 )

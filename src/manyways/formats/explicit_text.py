@@ -347,6 +347,11 @@ def numbered(names: Iterable[str]) -> tuple[list[str], Ints]:
 # ---- writing ----------------------------------------------------------------------------------
 
 
+def with_plain_reward(mdp: MDP) -> MDP:
+    """The model to write where a file cannot say that a reward is minus a cost: its reward is the cost itself."""
+    return mdp.minimising() if mdp.costs else mdp
+
+
 def check_start(mdp: MDP) -> None:
     """Refuse to write a start that is not uniform, and labels that the formats reserve."""
     inside = mdp.start > 0

@@ -62,6 +62,7 @@ class Format:
         write: (model, path) -> None, which writes through `manyways.files.atomic`.
         takes: whether an object that is neither text nor path is a source of this format.
         episodes: whether `read` also takes `absorbing`: what happens at the end of an episode.
+        costs: whether the rewards of such models are often costs, so that the command line mentions `--minimise`.
         example: a source, for the help.
     """
 
@@ -74,6 +75,7 @@ class Format:
     write: Callable[[MDP, Path], None] | None = None
     takes: Callable[[Any], bool] | None = None
     episodes: bool = False
+    costs: bool = False
     example: str = ""
 
 

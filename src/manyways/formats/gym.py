@@ -9,9 +9,9 @@ The table marks the transitions that end an episode. One of two rules says what 
   also continue in that state, the end is an additional state, `end`.
 
 Repeated successors are added up, and states that cannot be reached are removed. `end_reward=50` adds a reward to every
-step that ends an episode at the goal, or anywhere if the goal is unknown. If no step of an environment has a positive
-reward, as in CliffWalking, the long-run average gives no reason to reach the goal. By default, reaching the goal then
-pays as much as the most expensive step costs. The model's source contains this `end_reward`.
+step that ends an episode at the goal, or anywhere if the goal is unknown: if no step of an environment has a positive
+reward, as in CliffWalking, the average per step gives no reason to reach the goal. Plans are judged per episode by default
+(`Episodic`), for which nothing needs to be added.
 
 `mdp.name` is the id of the environment. `mdp.source` contains all settings, `gym:FrozenLake-v1?map_name=8x8&terminal=restart`,
 and reading it again gives the same model.
@@ -80,7 +80,7 @@ def read_gym(place: Any, absorbing: bool = False, **settings: Any) -> MDP:
 
 
 def open_gym(
-    place: str, absorbing: bool = False, terminal: str | None = None, end_reward: float | None = None, **keywords: Any
+    place: str, absorbing: bool = False, terminal: str | None = None, end_reward: float = 0.0, **keywords: Any
 ) -> TabularEnvironment:
     """The environment named `gym:ID`, and its model.
 
@@ -88,13 +88,13 @@ def open_gym(
         place: `gym:` and the id of an environment.
         absorbing: whether the rule for the end of an episode is "absorbing" instead of "restart".
         terminal: the name of the rule; takes precedence over `absorbing`.
-        end_reward: added to every step that ends an episode at the goal; see the head of this module for the default.
+        end_reward: added to every step that ends an episode at the goal; see the head of this module.
         keywords: for `gymnasium.make`.
     """
     rule = RULES[absorbing] if terminal is None else terminal
-    env, used = _make(place.removeprefix(PREFIX), keywords, place)
-    opened = model_of(env, rule, used, end_reward)
-    given = keywords | ({} if opened.end_reward == 0 and end_reward is None else {"end_reward": opened.end_reward})
+    env, used, limit = _make(place.removeprefix(PREFIX), keywords, place)
+    opened = model_of(env, rule, used, end_reward, limit)
+    given = keywords | ({} if end_reward == 0 else {"end_reward": end_reward})
     query = urlencode({name: _setting_text(value) for name, value in (given | {"terminal": rule}).items()})
     return replace(opened, mdp=opened.mdp.read_from(f"{PREFIX}{used}?{query}"))
 
@@ -105,7 +105,11 @@ def _setting_text(value: Any) -> str:
 
 
 def model_of(
-    env: Any, rule: str = "restart", name: str | None = None, end_reward: float | None = None
+    env: Any,
+    rule: str = "restart",
+    name: str | None = None,
+    end_reward: float = 0.0,
+    time_limit: int | None = None,
 ) -> TabularEnvironment:
     """The model of an environment whose `unwrapped.P[state][action]` lists (probability, next state, reward, ended).
 
@@ -114,22 +118,24 @@ def model_of(
         rule: one of `RULES`.
         name: of the model; by default the id of the environment, or its class if it has no id.
         end_reward: as for `open_gym`.
+        time_limit: the number of steps after which an episode ends; by default that of the environment.
     """
-    inner = env.unwrapped
-    name = str(name or getattr(getattr(env, "spec", None), "id", None) or type(inner).__name__)
+    inner, spec = env.unwrapped, getattr(env, "spec", None)
+    name = str(name or getattr(spec, "id", None) or type(inner).__name__)
     if not is_environment(env):
         raise SourceError(f"{name} has no table of its dynamics (`env.unwrapped.P`), so it cannot be read as a model")
     table = _Table.of(inner, name)
     start, details = _start(inner, table.n), _details(inner, table.n)
-    if end_reward is None:
-        only_costs = rule == "restart" and "goal" in details.ends and table.reward.max() <= 0
-        end_reward = max(0.0, -float(table.reward.min())) if only_costs else 0.0
     end_rewards = end_reward * details.ends.get("goal", np.ones(table.n))
     table = replace(table, reward=table.reward + end_rewards[table.target] * table.ended)
     if rule == "absorbing":
         table, details = table.absorbing(start > 0), replace(details, ends={})
     action_names = ACTION_NAMES.get(type(inner).__name__)
-    return TabularEnvironment(env, _model(table, start, details, action_names, name), end_rewards, float(end_reward))
+    mdp = _model(table, start, details, action_names, name)
+    limit = time_limit or getattr(spec, "max_episode_steps", None)
+    if rule == "restart" and limit is not None and limit > 0:
+        mdp = replace(mdp, time_limit=int(limit))
+    return TabularEnvironment(env, mdp, end_rewards, float(end_reward))
 
 
 # ---- the table of dynamics --------------------------------------------------------------------
@@ -302,8 +308,8 @@ def _taxi(inner: Any, n: int) -> _Details:
 # ---- making an environment --------------------------------------------------------------------
 
 
-def _make(name: str, keywords: dict[str, Any], source: str) -> tuple[Any, str]:
-    """The environment, without its limit on steps, which is not part of the dynamics, and the id that was used."""
+def _make(name: str, keywords: dict[str, Any], source: str) -> tuple[Any, str, int | None]:
+    """The environment without its limit on steps, which is not part of the dynamics, the id that was used, and the limit."""
     try:
         import gymnasium
         from gymnasium.error import DeprecatedEnv
@@ -313,10 +319,11 @@ def _make(name: str, keywords: dict[str, Any], source: str) -> tuple[Any, str]:
         warnings.simplefilter("ignore")  # about versions and wrappers
         try:
             try:
-                return gymnasium.make(name, max_episode_steps=-1, **keywords), name
+                env = gymnasium.make(name, max_episode_steps=-1, **keywords)
             except DeprecatedEnv:  # Gymnasium has removed this version, so take the newest one
-                newest = _newest(gymnasium, name)
-                return gymnasium.make(newest, max_episode_steps=-1, **keywords), newest
+                name = _newest(gymnasium, name)
+                env = gymnasium.make(name, max_episode_steps=-1, **keywords)
+            return env, name, gymnasium.spec(name).max_episode_steps
         except Exception as error:  # environments raise any kind of error for keywords that they do not accept
             message = f"{error}".strip() or type(error).__name__
             raise SourceError(f"{source}: Gymnasium cannot make it: {message.splitlines()[0]}") from None

@@ -13,7 +13,7 @@ import math
 import re
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from manyways.formats.placed_maps import (
     place,
     whole_cell,
 )
+from manyways.model.layout import Grid
 from manyways.model.mdp import MDP
 from manyways.types import Bools
 from manyways.worlds.grid import grid_world
@@ -113,7 +114,9 @@ def read_nav2(
             shown += f", in a cell of {coarsen} x {coarsen} pixels"
         check_free(blocked, cell, what, shown, name)
         ends.append(cell)
-    return grid_world(blocked, *ends, name=name, **(OPEN_GRID | settings))
+    world = grid_world(blocked, *ends, name=name, **(OPEN_GRID | settings))
+    grid = Grid(world.layout.cells, blocked, metres_per_cell=coarsen * described.resolution)  # pyright: ignore[reportOptionalMemberAccess]
+    return replace(world, layout=grid)
 
 
 def _pixel(

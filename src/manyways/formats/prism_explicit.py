@@ -44,6 +44,7 @@ from manyways.formats.explicit_text import (
     shortened,
     start_and_labels,
     states_by_label,
+    with_plain_reward,
     write_pieces,
 )
 from manyways.formats.format import FORMATS, Format, any_text
@@ -102,6 +103,7 @@ def write_prism_explicit(mdp: MDP, tra: Path) -> None:
     of its choice: the reader takes a reward that all transitions share as it is, so no digit is lost in an expectation.
     """
     check_start(mdp)
+    mdp = with_plain_reward(mdp)
     first, rewards = mdp.first_choice[:-1], mdp.reward
     shared = np.minimum.reduceat(rewards, first) == np.maximum.reduceat(rewards, first)
     names = names_of_states(mdp)
@@ -421,6 +423,7 @@ FORMATS.add(
         endings=(".tra",),
         settings={"reward": any_text},
         write=write_prism_explicit,
+        costs=True,
         example="model.tra",
     )
 )

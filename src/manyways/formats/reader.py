@@ -2,25 +2,33 @@
 
 A source is a model, an object that a format takes (a Gymnasium environment), a file, or a name such as `nine-rooms:7`.
 Settings follow a question mark: `nine-rooms:7?correct_transition=0.8&step_reward=-1`,
-`robot.prism?const=N=3&reward=steps`, `maze.map?start=1,2&goal=30,40`. For every file, `restart=LABEL` restarts episodes
-at the states with that label. docs/formats.md lists all formats with their settings.
+`robot.prism?const=N=3&reward=steps`, `maze.map?start=1,2&goal=30,40`. docs/formats.md lists all formats with their
+settings. Some settings change a model of any format after it was read, in this order:
+
+- `restart=LABEL` restarts episodes at the states with that label (files only);
+- `without=LABEL`, which may be repeated, leaves plans that never enter these states (`MDP.without`);
+- `minimise=true` minimises the reward, which is a cost (`MDP.minimising`).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from manyways.errors import SourceError
-from manyways.formats.format import FORMATS, Format, any_text
+from manyways.formats.format import FORMATS, Format, Parser, any_text, truth
 from manyways.formats.text_maps import TEXT_MAPS
+from manyways.model.costs import looks_like_a_cost
 from manyways.model.mdp import MDP
 
-RESTART = "restart"
+RESTART, WITHOUT, MINIMISE = "restart", "without", "minimise"
+CHANGES: dict[str, Parser] = {RESTART: any_text, WITHOUT: any_text, MINIMISE: truth}
+"""The settings that change a model after it was read."""
 
 
 def read(source: Any, *, absorbing: bool = False) -> MDP:
@@ -49,25 +57,66 @@ def read(source: Any, *, absorbing: bool = False) -> MDP:
 
 
 def resolve(source: str) -> tuple[Format, str | Path, dict[str, Any]]:
-    """The format, the place and the parsed settings of a source given as text."""
+    """The format, the place and the parsed settings of a source given as text, without settings that change the model."""
+    return _resolved(source)[:3]
+
+
+def with_settings(source: str, settings: Mapping[str, Any]) -> str:
+    """The source with more settings, such as {"restart": "goal", "without": ["wall", "mud"], "minimise": True}.
+
+    Settings that are None or empty lists are left out.
+    """
+    given = {
+        name: str(value).lower() if isinstance(value, bool) else value
+        for name, value in settings.items()
+        if value is not None and value != []
+    }
+    return source if not given else source + ("&" if "?" in source else "?") + urlencode(given, doseq=True)
+
+
+def may_be_a_cost(mdp: MDP) -> bool:
+    """Whether a model was read from a format whose rewards are often costs, its reward looks like one, and its source does
+    not say whether to minimise it."""
+    if mdp.source is None:
+        return False
+    kind, *_, changes = _resolved(mdp.source)
+    return kind.costs and MINIMISE not in changes and looks_like_a_cost(mdp)
+
+
+def _resolved(source: str) -> tuple[Format, str | Path, dict[str, Any], dict[str, Any]]:
+    """The format, the place, the settings of the format, and those that change the model."""
     place, _, query = (source, "", "") if _exists(source) else source.partition("?")
     kind = _format_of(place)
     is_file = kind.names is None
-    return kind, Path(place) if is_file else place, _settings(query, kind, source, restart=is_file)
+    known = CHANGES if is_file else {name: parse for name, parse in CHANGES.items() if name != RESTART}
+    settings = _settings(query, kind, source, known)
+    changes = {name: settings.pop(name) for name in known if name in settings}
+    return kind, Path(place) if is_file else place, settings, changes
 
 
 def _read_text(source: str, absorbing: bool) -> MDP:
-    kind, place, settings = resolve(source)
-    label = settings.pop(RESTART, None)
+    kind, place, settings, changes = _resolved(source)
     if kind.episodes:
         settings["absorbing"] = absorbing
     mdp = kind.read(place, **settings)
-    if label is not None:
+    if changes:
+        # A format that knows a more complete source than the given one has set it.
+        complete = source if mdp.source is None else with_settings(mdp.source, changes)
+        return _changed(mdp, changes, source).read_from(complete)
+    return mdp if mdp.source is not None else mdp.read_from(source)
+
+
+def _changed(mdp: MDP, changes: Mapping[str, Any], source: str) -> MDP:
+    """The model after the changes. Restarts come before bans: what comes after the end of an episode does not matter."""
+    if RESTART in changes:
+        label = changes[RESTART]
         if label not in mdp.labels:
             known = ", ".join(mdp.labels) or "none"
             raise SourceError(f"{source}: there is no label {label!r} to restart at; the model has {known}")
-        mdp = mdp.restarting_at(mdp.labels[label])
-    return mdp if mdp.source is not None else mdp.read_from(source)
+        mdp = mdp.restarting_at(mdp.labels[label], label)
+    if WITHOUT in changes:
+        mdp = mdp.without(labels=changes[WITHOUT])
+    return mdp.minimising() if changes.get(MINIMISE, mdp.costs) != mdp.costs else mdp
 
 
 def _format_of(place: str) -> Format:
@@ -98,17 +147,18 @@ def _exists(path: str) -> bool:
         return False
 
 
-def _settings(query: str, kind: Format, source: str, *, restart: bool) -> dict[str, Any]:
-    """The settings after the question mark, each parsed as the format says."""
-    parsers = {**kind.settings, **({RESTART: any_text} if restart else {})}
-    settings = {}
+def _settings(query: str, kind: Format, source: str, more: Mapping[str, Parser]) -> dict[str, Any]:
+    """The settings after the question mark, each parsed as the format or `more` says; `without` is a list."""
+    parsers = {**kind.settings, **more}
+    settings: dict[str, Any] = {}
     for key, value in parse_qsl(query, keep_blank_values=True):
         parse = parsers.get(key, kind.other_settings)
         if parse is None:
-            raise SourceError(f"{source}: unknown setting {key!r}, expected one of {', '.join(parsers) or 'none'}")
+            raise SourceError(f"{source}: unknown setting {key!r}, expected one of {', '.join(parsers)}")
         try:
-            settings[key] = parse(value)
+            parsed = parse(value)
         except ValueError:
             expected = (parse.__doc__ or "").strip().rstrip(".").lower()
             raise SourceError(f"{source}: {key} must be {expected}, found {value!r}") from None
+        settings[key] = [*settings.get(key, []), parsed] if key == WITHOUT else parsed
     return settings

@@ -275,6 +275,7 @@ FORMATS.add(
         read_storm,
         endings=(*PRISM, *JANI),
         settings={"const": any_text, "reward": any_text},
+        costs=True,
         example="robot.prism?const=N=3&reward=steps",
     )
 )

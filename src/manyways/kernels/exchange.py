@@ -11,12 +11,14 @@ TRACE = 1e-10
 """Time in a place below this does not count as overlap with other plans."""
 WORTH_TRYING = 1e-6
 """Exchanges in states with a smaller share of time than this cannot change the objective noticeably."""
+MARGIN = 1e-7
+"""Floors are met with this to spare, relative to the size of their terms: the final check is exact."""
 
 
 @compiled
 def exchange_pass(
     candidate, column, worth, taken, indptr, indices, data, discount, row_of, from_row, total,
-    reward, group, occupied, occupied_log, per_reward, per_divergence, value, rise, order, mass, moved, image,
+    reward, group, occupied, occupied_log, floors, levels, per_reward, per_divergence, value, rise, order, mass, moved, image,
 ):  # fmt: skip
     """Exchange actions of one plan: try each `candidate`, a choice, in place of the one taken in its `column`, and keep
     every exchange that raises the plan's contribution from `value` by more than `rise`.
@@ -35,7 +37,8 @@ def exchange_pass(
     good enough it receives only an upper bound, unless `rise` is infinite: the overlap with other plans is summed in the
     `order` (L,) of the columns, and the sum stops as soon as the candidate cannot be good enough any more.
 
-    The contribution of a plan p is per_reward <r, p> + per_divergence sum_j JSD(p || q_j). Plans are compared by `group`
+    An exchange after which <floors[f], p> < levels[f] for a floor f, with a margin for the states left out, counts as worth
+    nothing. The contribution of a plan p is per_reward <r, p> + per_divergence sum_j JSD(p || q_j). Plans are compared by `group`
     (N,), the one of B groups that each choice belongs to. `occupied` (k - 1, B) is the time q of the other plans and
     `occupied_log` is q ln q. Where only one plan has time, JSD is 1/2 ln 2 per unit; what is computed is how much the
     overlap reduces that (see `objectives.divergence`).
@@ -74,6 +77,19 @@ def exchange_pass(
             mass[i] = p
             after += p
         taken[c] = x
+        meets = True
+        for f in range(len(levels)):
+            held = 0.0
+            size = abs(levels[f])
+            for i in range(columns):
+                term = mass[i] / after * floors[f, taken[i]]
+                held += term
+                size += abs(term)
+            if held < levels[f] + MARGIN * size:
+                meets = False
+        if not meets:
+            taken[c] = before
+            continue
         earned = 0.0
         for i in range(columns):
             p = mass[i] / after

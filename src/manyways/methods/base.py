@@ -21,9 +21,11 @@ class Method(ABC):
 
     Attributes:
         keeps_plans: whether `run` can plan around given plans.
+        respects_floors: whether its plans meet the floors of the polytope.
     """
 
     keeps_plans: ClassVar[bool] = False
+    respects_floors: ClassVar[bool] = False
 
     @abstractmethod
     def run(

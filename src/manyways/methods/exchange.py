@@ -9,7 +9,8 @@ state, which is the occupancy but for scale. If the row of state s changes by d,
 so, given the rows of M for all states that an action of a visited state can lead to, an exchange costs a few vector
 operations to evaluate and one rank-one update to make. Those rows are dense, hence the limit on the number of states.
 Exchanges after which the chain never returns, such as for a pure self-loop, are evaluated separately when no others help
-any more. A discounted chain needs no cut; the rest is the same.
+any more. A discounted chain needs no cut; the rest is the same. Exchanges after which the plan would miss a floor are not
+made.
 """
 
 from __future__ import annotations
@@ -98,6 +99,9 @@ class _Search:
         if polytope.criterion.discount == 1:
             stays = (np.diff(matrix.indptr) == 1) & (matrix.indices[matrix.indptr[:-1]] == mdp.choice_state)
         self._stays, self._loops = stays, np.flatnonzero(stays)
+        floors = polytope.floors
+        self._floors = np.array([floor.weights(mdp) for floor in floors]).reshape(len(floors), mdp.n_choices)
+        self._levels = np.array([floor.level for floor in floors])
         self._prepare(plan.occupancy)
 
     def improved(self, rows: list[Floats], i: int) -> Floats | None:
@@ -120,7 +124,8 @@ class _Search:
             return None
         # The passes only updated the occupancy; the result is computed, and judged, from scratch.
         occupancy = self._occupancy()
-        if objective.contribution(rows, i, occupancy) <= objective.contribution(rows, i, rows[i]) + rise / 2:
+        rises = objective.contribution(rows, i, occupancy) > objective.contribution(rows, i, rows[i]) + rise / 2
+        if not rises or not self.polytope.meets_floors(occupancy):
             self.choice = before
             self._prepare(rows[i])
             return None
@@ -140,7 +145,7 @@ class _Search:
         kept, value = kernels.exchange_pass(
             self._candidate, self._column, worth, taken, *self._arrays, self.polytope.criterion.discount,
             self._row_of, self._from_row, self._from_row[0].sum(), self.polytope.mdp.reward, self._form.groups,
-            compared, xlogy(compared, compared), self._form.per_reward, self._form.per_divergence, value, rise,
+            compared, xlogy(compared, compared), self._floors, self._levels, self._form.per_reward, self._form.per_divergence, value, rise,
             np.argsort(-self._from_row[0], kind="stable"), np.empty(len(taken)), np.empty(len(taken)), np.zeros(compared.shape[1]),
         )  # fmt: skip
         self.choice[self._state] = taken
@@ -152,8 +157,9 @@ class _Search:
         for choice in [*self._best_stand(rows, i, value), *away[:MOST_AWAY]]:
             attempt = self.choice.copy()
             attempt[self.polytope.mdp.choice_state[choice]] = choice
-            reached = self.objective.contribution(rows, i, self.polytope.vertex_of(attempt).occupancy)
-            if reached > value:
+            occupancy = self.polytope.vertex_of(attempt).occupancy
+            reached = self.objective.contribution(rows, i, occupancy)
+            if reached > value and self.polytope.meets_floors(occupancy):
                 return attempt, reached
         return None
 
@@ -168,7 +174,7 @@ class _Search:
         group = self._form.groups[loops]
         met = np.stack([self.objective.compared.forward(row)[group] for j, row in enumerate(rows) if j != i])
         apart = divergence_from_one_place(met).sum(axis=0)
-        worth = mdp.reward[loops] / len(rows) + self._form.per_divergence * apart
+        worth = self._form.per_reward * mdp.reward[loops] + self._form.per_divergence * apart
         best = np.argsort(-worth, kind="stable")[:1]
         return loops[best[worth[best] > value]]
 

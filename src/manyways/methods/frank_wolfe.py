@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -32,6 +33,8 @@ class FrankWolfe(Method):
         shrinkage: factor of the backtracking line search.
         smoothing: of the gradient at zero.
     """
+
+    respects_floors: ClassVar[bool] = True
 
     iterations: int = 30
     tolerance: float = 1e-3

@@ -65,6 +65,7 @@ class VertexAscent(Method):
     """
 
     keeps_plans: ClassVar[bool] = True
+    respects_floors: ClassVar[bool] = True
 
     starts: int | None = None
     stages: tuple[float, ...] = (1.0, 0.35, 1e-3)
@@ -217,7 +218,8 @@ class _Climb:
             if not _among(rows[i], rows[:i]):
                 continue
             others = [row for j, row in enumerate(rows) if j != i]
-            found = [vertex for vertex in self._proposals(rows, i) if not _among(vertex.occupancy, others)]
+            proposals = (v for v in self._proposals(rows, i) if self.polytope.meets_floors(v.occupancy))
+            found = [vertex for vertex in proposals if not _among(vertex.occupancy, others)]
             if not found:
                 return False
             self.plans[i] = max(found, key=lambda v, i=i, rows=rows: self.objective.contribution(rows, i, v.occupancy))

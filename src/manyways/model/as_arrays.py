@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manyways.errors import ModelError
+from manyways.errors import ModelError, check_integer
 from manyways.model.building import csr_of
 from manyways.model.mdp import MDP, Grid
 
@@ -25,7 +25,10 @@ def model_to_arrays(mdp: MDP) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "ends": list(mdp.ends),
         "layout": None if mdp.layout is None else "grid",
         "blocked_means": "" if mdp.layout is None else mdp.layout.blocked_means,
+        "metres_per_cell": None if mdp.layout is None else mdp.layout.metres_per_cell,
+        "time_limit": mdp.time_limit,
         "digest": mdp.digest,
+        "costs": mdp.costs,
     }
     arrays = plain_arrays(mdp)
     for number, mask in enumerate(mdp.labels.values()):
@@ -43,7 +46,9 @@ def model_to_arrays(mdp: MDP) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def _grid(header: Mapping[str, Any], part: Mapping[str, np.ndarray]) -> Grid:
     goals = part.get("goals", np.empty(0, np.int64))
-    return Grid(part["cells"], part["blocked"], goals, str(header.get("blocked_means", "")))
+    return Grid(
+        part["cells"], part["blocked"], goals, str(header.get("blocked_means", "")), header.get("metres_per_cell")
+    )
 
 
 def names_of_states(mdp: MDP) -> tuple[str, ...] | None:
@@ -97,4 +102,10 @@ def model_from_arrays(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray
         observations=part.get("observations"),
         name=header["name"],
         source=None if header.get("source") is None else str(header["source"]),
+        costs=bool(header.get("costs", False)),  # not in files of older versions
+        time_limit=_time_limit(header.get("time_limit")),
     )
+
+
+def _time_limit(given: Any) -> int | None:
+    return None if given is None else check_integer("time_limit", given, 1)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from manyways.errors import ModelError
-from manyways.model.checking import rises
+from manyways.model.checking import integers, rises
 from manyways.types import Bools, Floats, Ints, Sparse
 
 
@@ -136,6 +136,24 @@ def start_from_states(start: Any, states: Mapping[Hashable, int]) -> Floats | No
             raise ModelError(f"the start names state {state!r}, which no transition mentions")
         distribution[states[state]] += weight
     return distribution
+
+
+def mask_of(given: Any, count: int, what: str) -> Bools:
+    """(count,) a mask from a mask, from indices, or from one index; `what` is what messages call them: "states"."""
+    try:
+        array = np.atleast_1d(np.asarray(given))
+    except ValueError as error:
+        raise ModelError(f"{what} must be a list of integers, or a mask: {error}") from None
+    if array.dtype == bool:
+        if array.shape != (count,):
+            raise ModelError(f"a mask of {what} must have {count} entries, found shape {array.shape}")
+        return array
+    index = integers(array, what)
+    if index.size and not (index.min() >= 0 and index.max() < count):
+        raise ModelError(f"{what} must lie in 0..{count - 1}, found {index.min()}..{index.max()}")
+    mask = np.zeros(count, bool)
+    mask[index] = True
+    return mask
 
 
 def members_mask(members: Iterable[Hashable], states: Mapping[Hashable, int], label: str) -> Bools:

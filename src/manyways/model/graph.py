@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import NoReturn
 
 import numpy as np
-from scipy import sparse
 from scipy.sparse import csgraph
 
 from manyways.errors import NotWeaklyAccessible
 from manyways.model.mdp import MDP
+from manyways.model.search import collapse, peeled, reachable, rows_of
 from manyways.types import Bools, Ints, Sparse
 
 NAMED_AT_MOST = 4
@@ -34,7 +34,7 @@ def levels_towards(mdp: MDP, targets: Bools) -> Ints:
     depth = 0
     while frontier.size:
         depth += 1
-        found = mdp.choice_state[_rows(arrivals, frontier)]
+        found = mdp.choice_state[rows_of(arrivals, frontier)]
         frontier = np.unique(found[level[found] < 0])
         level[frontier] = depth
     return level
@@ -43,19 +43,6 @@ def levels_towards(mdp: MDP, targets: Bools) -> Ints:
 def reachable_from_start(mdp: MDP) -> Bools:
     """(S,) the states that some policy can reach from the start distribution."""
     return reachable(state_graph(mdp), mdp.start > 0)
-
-
-def reachable(graph: Sparse, sources: Bools) -> Bools:
-    """(S,) the nodes of an (S, S) graph that can be reached from the marked ones, themselves included."""
-    # One more node, with an edge to every source, makes it a single search.
-    nodes, entry = graph.shape[0], np.flatnonzero(sources)
-    edges = np.concatenate([graph.data, np.ones(len(entry))])
-    ends = np.concatenate([graph.indices, entry])
-    entered = sparse.csr_array((edges, ends, np.append(graph.indptr, len(ends))), shape=(nodes + 1, nodes + 1))
-    order = csgraph.breadth_first_order(entered, nodes, return_predecessors=False)
-    reached = np.zeros(nodes + 1, bool)
-    reached[order] = True
-    return reached[:-1]
 
 
 def recurrent_core(mdp: MDP) -> Bools:
@@ -90,7 +77,7 @@ def end_components(mdp: MDP) -> list[Ints]:
     """
     alive = np.ones(mdp.n_choices, bool)
     while True:
-        graph = _collapse(mdp, alive)
+        graph = collapse(mdp.transitions, mdp.first_choice, alive)
         _, component = csgraph.connected_components(graph, directed=True, connection="strong")
         here = component[mdp.choice_state]
         source = np.repeat(np.arange(mdp.n_choices), np.diff(mdp.transitions.indptr))
@@ -108,7 +95,7 @@ def end_components(mdp: MDP) -> list[Ints]:
 
 def state_graph(mdp: MDP) -> Sparse:
     """(S, S) CSR with an entry wherever some choice of the row's state can lead to the column's."""
-    return _collapse(mdp, np.ones(mdp.n_choices, bool))
+    return collapse(mdp.transitions, mdp.first_choice)
 
 
 def predecessors(mdp: MDP) -> Sparse:
@@ -116,40 +103,9 @@ def predecessors(mdp: MDP) -> Sparse:
     return mdp.transitions.tocsc()
 
 
-def _collapse(mdp: MDP, alive: Bools) -> Sparse:
-    member = sparse.csr_array(
-        (alive.astype(float), (mdp.choice_state, np.arange(mdp.n_choices))), shape=(mdp.n_states, mdp.n_choices)
-    )
-    member.eliminate_zeros()
-    return sparse.csr_array(member @ mdp.transitions)
-
-
-def _can_stay_out_of(mdp: MDP, core: Bools) -> Bools:
-    """(S,) the states from which some policy avoids `core` forever: the largest set outside it in
-    which every state has a choice that stays in the set. Peeled from the core outwards, linear."""
-    arrivals = predecessors(mdp)
-    safe_choices = np.diff(mdp.first_choice).copy()
-    doomed_choice = np.zeros(mdp.n_choices, bool)
-    lost = core.copy()
-    frontier = np.flatnonzero(core)
-    while frontier.size:
-        leading = np.unique(_rows(arrivals, frontier))
-        leading = leading[~doomed_choice[leading]]
-        doomed_choice[leading] = True
-        owners = mdp.choice_state[leading]
-        np.subtract.at(safe_choices, owners, 1)
-        candidates = np.unique(owners)
-        frontier = candidates[(safe_choices[candidates] == 0) & ~lost[candidates]]
-        lost[frontier] = True
-    return ~lost
-
-
-def _rows(arrivals: Sparse, columns: Ints) -> Ints:
-    """The row indices stored in the given columns, one after the other."""
-    begin, end = arrivals.indptr[columns], arrivals.indptr[columns + 1]
-    length = end - begin
-    offset = np.repeat(begin - np.concatenate([[0], np.cumsum(length)[:-1]]), length)
-    return arrivals.indices[offset + np.arange(length.sum())]
+def _can_stay_out_of(mdp: MDP, states: Bools) -> Bools:
+    """(S,) the states from which some policy avoids the marked ones forever."""
+    return peeled(mdp.transitions, mdp.first_choice, states, np.zeros(mdp.n_choices, bool))[0]
 
 
 def _refuse(mdp: MDP) -> NoReturn:

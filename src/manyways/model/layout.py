@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +24,14 @@ class Grid:
         blocked: (rows, columns) cells drawn as walls or obstacles, whether or not they are states.
         goals: cells drawn as goals although no state lies there, because entering them ends the episode.
         blocked_means: what the blocked cells are, if not walls: "hole", "cliff".
+        metres_per_cell: the length of a cell's side, if it is known.
     """
 
     cells: Ints
     blocked: Bools
     goals: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     blocked_means: str = ""
+    metres_per_cell: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cells", frozen(integers(self.cells, "cells"), np.int64))
@@ -39,6 +43,8 @@ class Grid:
         check_text(cell=[self.blocked_means])
         if len(self.blocked_means) > LONGEST:
             raise ModelError(f"`blocked_means` may have at most {LONGEST} characters")
+        if self.metres_per_cell is not None:
+            object.__setattr__(self, "metres_per_cell", _length(self.metres_per_cell))
         if self.blocked.ndim != 2:
             raise ModelError(f"a grid's blocked cells form a (rows, columns) array, not {self.blocked.shape}")
         named = np.concatenate([self.cells.ravel(), self.goals.ravel()])
@@ -58,3 +64,12 @@ class Grid:
         picture = np.zeros(self.blocked.size)
         np.add.at(picture, self.cells, per_state)
         return picture.reshape(self.shape)
+
+
+def _length(given: Any) -> float:
+    try:
+        if isinstance(given, Real) and not isinstance(given, bool) and 0 < float(given) < np.inf:
+            return float(given)
+    except OverflowError:  # an integer too large for a float
+        pass
+    raise ModelError(f"`metres_per_cell` must be a finite number above 0, found {str(given)[:60]!r}")

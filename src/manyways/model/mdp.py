@@ -22,9 +22,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from manyways.errors import ModelError
+from manyways.model.bans import allowed
 from manyways.model.building import (
     default_action_names,
     expected_reward,
+    mask_of,
     matrix_of,
     members_mask,
     numbered,
@@ -65,6 +67,9 @@ class MDP:
         observations: (S,) the number that the environment has for each state, if the model was read from one.
         name: what to call the model in tables and titles.
         source: what `manyways.read` read the model from, if it did; reading it again gives the same model.
+        time_limit: the number of steps after which the environment ends an episode, if it was read from one that does.
+            The model itself has no such end.
+        costs: whether the reward is minus a cost, which is shown as a cost; see `minimising`.
     """
 
     transitions: Sparse
@@ -80,6 +85,8 @@ class MDP:
     observations: Ints | None = None
     name: str = "model"
     source: str | None = None
+    time_limit: int | None = None
+    costs: bool = False
 
     @np.errstate(all="ignore")  # what overflows is refused with an error, so no warning is needed
     def __post_init__(self) -> None:
@@ -88,6 +95,7 @@ class MDP:
         put(self, "actions", integers(self.actions, "actions"))
         put(self, "action_names", tuple(map(str, self.action_names)))
         put(self, "name", str(self.name))
+        put(self, "costs", bool(self.costs))
         if self.state_names is not None:
             put(self, "state_names", tuple(map(str, self.state_names)))
         named = {"action": self.action_names, "state": self.state_names or (), "label": self.labels, "end": self.ends}
@@ -134,7 +142,7 @@ class MDP:
             start: (S,) distribution of the first state; state 0 if not given.
             actions: (N,) action index per choice; its rank within its state if not given.
             action_names: names by action index; `a0`, `a1`, ... if not given.
-            details: `state_names`, `labels`, `ends`, `layout`, `observations`, `name`.
+            details: `state_names`, `labels`, `ends`, `layout`, `observations`, `name`, `costs`.
         """
         matrix = matrix_of(transitions)
         begin = integers(first_choice, "first_choice")
@@ -281,61 +289,94 @@ class MDP:
 
     def restricted_to(self, keep: Bools) -> MDP:
         """The model on the states marked in `keep` (S,); their choices must not leave these states."""
-        keep = self._mask(keep)
+        keep = mask_of(keep, self.n_states, "states")
         rows = keep[self.choice_state]
-        inside = self.transitions[rows]
-        leaving = np.flatnonzero(inside @ (~keep).astype(float) > 0)
+        leaving = np.flatnonzero(self.transitions[rows] @ (~keep).astype(float) > 0)
         if leaving.size:
             choice = int(np.flatnonzero(rows)[leaving[0]])
             raise ModelError(f"cannot restrict the model: {self._where(choice)} leads out of the kept states")
         if self.start[~keep].sum() > 0:
             raise ModelError("cannot restrict the model: the start distribution lies partly outside the kept states")
-        return MDP(
-            transitions=inside[:, keep],
-            reward=self.reward[rows],
-            first_choice=np.concatenate([[0], np.cumsum(np.diff(self.first_choice)[keep])]),
-            start=self.start[keep],
-            actions=self.actions[rows],
-            action_names=self.action_names,
-            state_names=None if self.state_names is None else tuple(np.array(self.state_names, object)[keep]),
-            labels={label: mask[keep] for label, mask in self.labels.items()},
-            ends={end: chance[rows] for end, chance in self.ends.items()},
-            layout=None if self.layout is None else replace(self.layout, cells=self.layout.cells[keep]),
-            observations=None if self.observations is None else self.observations[keep],
-            name=self.name,
+        return self._part(keep, rows)
+
+    def without(self, *, states: Any = None, labels: Any = None, actions: Any = None, choices: Any = None) -> MDP:
+        """The model whose plans never enter or do what is banned, with certainty; see `manyways.model.bans`.
+
+        What the start can no longer reach is left out, too.
+
+        Args:
+            states: names or indices of states, one or several, or an (S,) mask.
+            labels: one or several labels; plans enter no state with one of them, and no episode can end in a way of that
+                name (`ends`).
+            actions: one or several names of actions.
+            choices: pairs (name of a state, name of an action), indices, or an (N,) mask.
+
+        Raises:
+            ModelError: if no plan is left, with the bans that leave none.
+
+        Example:
+            >>> mdp.without(labels="wall", actions=["left", "up"], choices=[("home", "bus")])
+        """
+        return self._part(*allowed(self, states, labels, actions, choices))
+
+    def _part(self, states: Bools, choices: Bools) -> MDP:
+        """The model on the marked states (S,) and choices (N,), which never lead out of these states."""
+        counts = np.add.reduceat(choices.astype(np.int64), self.first_choice[:-1])[states]
+        return replace(
+            self,
+            transitions=self.transitions[choices][:, states],
+            reward=self.reward[choices],
+            first_choice=np.concatenate([[0], np.cumsum(counts)]),
+            start=self.start[states],
+            actions=self.actions[choices],
+            state_names=None if self.state_names is None else tuple(np.array(self.state_names, object)[states]),
+            labels={label: mask[states] for label, mask in self.labels.items()},
+            ends={end: chance[choices] for end, chance in self.ends.items()},
+            layout=None if self.layout is None else replace(self.layout, cells=self.layout.cells[states]),
+            observations=None if self.observations is None else self.observations[states],
+            source=None,
         )
 
-    def restarting_at(self, states: ArrayLike) -> MDP:
+    def minimising(self) -> MDP:
+        """The model with minus the reward: for rewards that are costs. Twice gives the model itself.
+
+        Plans then cost as little as possible, and tables, pages and titles show costs; `reward` and the rewards of plans
+        are minus the cost.
+        """
+        twin = self.with_reward(0.0 - self.reward)
+        object.__setattr__(twin, "costs", not self.costs)
+        return twin
+
+    def restarting_at(self, states: ArrayLike, end: str = "end") -> MDP:
         """The model in which every choice in `states` leads back to the start distribution.
 
-        This is what the paper's goal does: the end of one episode is the beginning of the next.
-        Rewards stay as they are. `states` are indices, or an (S,) mask.
+        This is what the paper's goal does: the end of one episode is the beginning of the next. Rewards stay as they are.
+
+        Args:
+            states: indices, or an (S,) mask.
+            end: what to call this end of an episode.
         """
-        chosen = self._mask(states)
+        chosen = mask_of(states, self.n_states, "states")
         restart = chosen[self.choice_state]
         keep = sparse.diags_array((~restart).astype(float))
         again = sparse.csr_array(restart.astype(float)[:, None]) @ sparse.csr_array(self.start[None, :])
-        return replace(self, transitions=sparse.csr_array(keep @ self.transitions + again), source=None)
+        ends = {name: np.where(restart, 0.0, chance) for name, chance in self.ends.items()}
+        ends[end] = ends.get(end, 0.0) + restart.astype(float)
+        return replace(self, transitions=sparse.csr_array(keep @ self.transitions + again), ends=ends, source=None)
+
+    def with_reward(self, reward: ArrayLike) -> MDP:
+        """The same model with another (N,) reward."""
+        twin = copy(self)
+        object.__setattr__(twin, "reward", checked_reward(reward, self.n_choices, self._where))
+        object.__setattr__(twin, "source", None)
+        vars(twin).pop("digest", None)  # it depends on the reward
+        return twin
 
     def read_from(self, source: str) -> MDP:
         """The same model, with the source that it was read from."""
         twin = copy(self)  # a shallow copy shares the arrays, and is not validated again
         object.__setattr__(twin, "source", source)
         return twin
-
-    def _mask(self, states: ArrayLike) -> Bools:
-        """(S,) a mask from a mask, or from indices."""
-        given = np.asarray(states)
-        if given.dtype == bool:
-            if given.shape != (self.n_states,):
-                raise ModelError(f"a mask of states must have {self.n_states} entries, found shape {given.shape}")
-            return given
-        index = integers(given, "states")
-        if index.size and not (index.min() >= 0 and index.max() < self.n_states):
-            raise ModelError(f"states must lie in 0..{self.n_states - 1}, found {index.min()}..{index.max()}")
-        mask = np.zeros(self.n_states, bool)
-        mask[index] = True
-        return mask
 
     # ---- validation ---------------------------------------------------------------------------
 

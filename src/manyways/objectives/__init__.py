@@ -1,6 +1,33 @@
 """What a set of plans is worth: one file for each objective, behind one contract (`base`)."""
 
-from manyways.objectives.base import OBJECTIVES, ExchangeForm, Objective, Offer, SetObjective, WorkingSet
+from manyways.objectives.base import (
+    OBJECTIVES,
+    Candidates,
+    ExchangeForm,
+    MeanForm,
+    Objective,
+    Offer,
+    SetObjective,
+    WorkingSet,
+)
+from manyways.objectives.determinant_divergence import DeterminantDivergence
+from manyways.objectives.joint_divergence import JointDivergence
+from manyways.objectives.least_divergence import LeastDivergence
 from manyways.objectives.mean_divergence import MeanDivergence
+from manyways.objectives.spread_divergence import SpreadDivergence
 
-__all__ = ["OBJECTIVES", "ExchangeForm", "MeanDivergence", "Objective", "Offer", "SetObjective", "WorkingSet"]
+__all__ = [
+    "OBJECTIVES",
+    "Candidates",
+    "DeterminantDivergence",
+    "ExchangeForm",
+    "JointDivergence",
+    "LeastDivergence",
+    "MeanDivergence",
+    "MeanForm",
+    "Objective",
+    "Offer",
+    "SetObjective",
+    "SpreadDivergence",
+    "WorkingSet",
+]

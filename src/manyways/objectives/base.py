@@ -29,9 +29,9 @@ SMOOTHING = 1e-12
 class Objective(ABC):
     """What a set of plans is worth, as settings. Register a class of your own with `@manyways.register`."""
 
-    def settled(self, optimal_reward: float) -> Objective:
-        """The same objective with settings that depend on the optimal reward filled in."""
-        del optimal_reward
+    def settled(self, scale: float) -> Objective:
+        """The same objective with open settings filled in: `scale` is the tradeoff to use if none was given."""
+        del scale
         return self
 
     @abstractmethod
@@ -70,6 +70,11 @@ class SetObjective(ABC):
         """
 
     @property
+    def reward_weight(self) -> float:
+        """How much the mean reward counts: 1, or 0 where only diversity counts."""
+        return 1.0
+
+    @property
     def diversity_weight(self) -> float:
         """How much diversity counts, in units of reward; tolerances are relative to it and to the reward."""
         return 0.0
@@ -102,9 +107,13 @@ class SetObjective(ABC):
         """The set while a method changes one plan after the other."""
         return WorkingSet(self, rows)
 
+    def candidates(self, rows: Floats) -> Candidates:
+        """(M, N) -> occupancies from which sets are chosen."""
+        return Candidates(self, rows)
+
     @property
-    def tradeoff_of_mean(self) -> float | None:
-        """The tradeoff, if the objective is exactly mean reward + tradeoff x mean pairwise divergence; None otherwise.
+    def mean_form(self) -> MeanForm | None:
+        """The weights, if the objective is exactly a weighted sum of mean reward and mean pairwise divergence; else None.
 
         The Frank-Wolfe gap of this form is proved with bounds on all rounding errors (`plans.checker`).
         """
@@ -114,6 +123,19 @@ class SetObjective(ABC):
         """How exchanges of single actions (`methods.exchange`) can judge this objective for k plans; None if not."""
         del k
         return None
+
+
+@dataclass(frozen=True)
+class MeanForm:
+    """An objective that is exactly per_reward x mean reward + per_divergence x mean pairwise divergence.
+
+    Attributes:
+        per_reward: the weight of the mean reward: 1, or 0 where only diversity counts.
+        per_divergence: the weight of the mean pairwise divergence.
+    """
+
+    per_reward: float
+    per_divergence: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,3 +201,19 @@ class WorkingSet:
         """Replace plan `offer.i`."""
         self.rows[offer.i] = offer.row
         self.value = self.objective.value(np.stack(self.rows))
+
+
+class Candidates:
+    """M occupancies from which sets are chosen. Objectives derive from it to judge many sets at once.
+
+    Attributes:
+        rows: (M, N) the occupancies.
+    """
+
+    def __init__(self, objective: SetObjective, rows: Floats) -> None:
+        self.objective, self.rows = objective, rows
+
+    def contributions(self, members: Ints, i: int) -> Floats:
+        """(k,) numbers of candidates -> (M,): the contribution of plan i of that set if it is each of the candidates."""
+        rows = list(self.rows[members])
+        return np.array([self.objective.contribution(rows, i, row) for row in self.rows])

@@ -72,23 +72,46 @@ def divergence_by_place(p: Floats, q: Floats) -> Floats:
     return (rel_entr(2 * p, both) + rel_entr(2 * q, both)) / 4
 
 
-def gradient_of_sum(x: Floats, i: int, smoothing: float) -> Floats:
-    """(k, B) -> (B,): twice the gradient by row i of the sum of its divergences from the other rows, when all rows move."""
+def gradient_of_sum(x: Floats, i: int, smoothing: float, weights: Floats) -> Floats:
+    """(k, B), (k - 1,) -> (B,): twice the gradient by row i of the weighted sum of its divergences from the other rows,
+    when all rows move."""
     own = x[i] + smoothing
     others = np.delete(x, i, axis=0) + smoothing
-    return np.log(2 * own / (own + others)).sum(axis=0)
+    return (np.log(2 * own / (own + others)) * weights[:, None]).sum(axis=0)
 
 
-def secant_worths(mass: Floats, others: Sequence[Floats]) -> Floats:
-    """(B,), m of (B,) -> (B,): what a unit of `mass` adds to the sum of divergences if all of the mass is put there.
+def secant_worths(mass: Floats, others: Sequence[Floats], weights: Floats) -> Floats:
+    """(B,), m of (B,), (m,) -> (B,): what a unit of `mass` adds to the weighted sum of divergences if all of the mass is
+    put there.
 
     The divergence is a sum over places of psi(p, q). The gradient is the worth of the next bit of p; this is the worth
     of the whole, (psi(m, q) - psi(0, q)) / m, which with t = q / m is 1/2 (ln 2 - (1 + t) ln(1 + t) + t ln t). It is
     finite everywhere, and exact for a move of just that size.
     """
     total = np.zeros_like(mass)
-    for q in others:
+    for q, weight in zip(others, weights.tolist(), strict=True):
         there = np.flatnonzero(q)  # most choices of a plan are never taken, and t = 0 there
         t = q[there] / mass[there]
-        total[there] += xlogy(t, t) - (1 + t) * np.log1p(t)
-    return (total + len(others) * np.log(2)) / 2
+        total[there] += weight * (xlogy(t, t) - (1 + t) * np.log1p(t))
+    return (total + float(weights.sum()) * np.log(2)) / 2
+
+
+def joint_divergence(x: Floats) -> float:
+    """(k, B) -> the divergence of k rows from their mean, H(mean) - mean H: at most ln k, for two rows the JSD."""
+    mean = x.mean(axis=0)
+    return max(float(xlogy(x, x).sum() / len(x) - xlogy(mean, mean).sum()), 0.0)
+
+
+def joint_gradient(x: Floats, smoothing: float) -> Floats:
+    """(k, B) -> (k, B): the gradient of `joint_divergence` when all rows move, 1/k ln(p_i / mean)."""
+    own = x + smoothing
+    return np.log(own / own.mean(axis=0)) / len(x)
+
+
+def joint_secant_worths(mass: Floats, others: Floats, k: int) -> Floats:
+    """(B,), (B,) -> (B,): `secant_worths` for `joint_divergence`, with the sum of the k - 1 other rows.
+
+    With t = others / mass it is 1/k (ln k - (1 + t) ln(1 + t) + t ln t).
+    """
+    t = others / mass
+    return (np.log(k) + xlogy(t, t) - (1 + t) * np.log1p(t)) / k

@@ -21,8 +21,12 @@ randomises, errors of the shares are added.
 *Divergence.* If p and q are within E_p and E_q of the true distributions, the computed Jensen-Shannon divergence is
 within w(E_p) + w(E_q) of the true one, and rounding, with w(E) = E/2 (1 + ln(1 + 2/E)).
 
+*Floors.* A floor is per_reward <reward, x> + <extra, x> >= level. The interval of the reward is known, and that of the
+other sum follows from x and E.
+
 *Frank-Wolfe gap.* The gradient lies between bounds that follow from x and E; the gap is at most the upper bound for its
-upper end minus what the plan has at its lower end.
+upper end minus what the plan has at its lower end. Among plans that meet floors <w, x> >= level, no plan has more than
+the upper bound for c + m w, minus m level, for any multipliers m >= 0.
 
 An interval is a pair (low, high) of floats or arrays.
 """
@@ -31,14 +35,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from manyways.kernels import exact
 from manyways.model.mdp import MDP
-from manyways.model.occupancy import deterministic
 from manyways.types import Bools, Floats, Ints
 
 U = exact.U
@@ -105,6 +108,17 @@ def _sums(values: Floats, group: Ints, n: int) -> Interval:
     total = np.zeros((n, 4))
     exact.sums(np.ascontiguousarray(values), group, total)
     return _ends(total)
+
+
+class Bound(Protocol):
+    """A floor: per_reward <reward, x> + <extra, x> >= level, in the model's own units."""
+
+    @property
+    def level(self) -> float: ...
+    @property
+    def per_reward(self) -> float: ...
+    @property
+    def extra(self) -> Floats | None: ...
 
 
 # ---- the model ----------------------------------------------------------------------------------
@@ -178,8 +192,26 @@ class ExactModel:
         found = _times(self.left, (np.float64(low), np.float64(high)))
         return float(found[0]), float(found[1])
 
-    def upper_bound(self, c: Floats, h: Floats) -> float:
-        """No policy earns more than this from the start, for rewards of at most c (N,)."""
+    def upper_bound(
+        self, c: Floats, h: Floats, floors: Sequence[Bound] = (), multipliers: Floats | Sequence[float] = ()
+    ) -> float:
+        """No policy that meets the floors earns more than this from the start, for rewards of at most c (N,)."""
+        level = 0.0
+        for floor, m in zip(floors, multipliers, strict=True):
+            if not 0 <= m < LARGEST:
+                return math.inf
+            if m > 0:
+                terms = [m * floor.per_reward * self.reward]
+                if floor.extra is not None:
+                    terms.append(m * (floor.extra / self.unit))
+                size = np.abs(c) + sum(np.abs(term) for term in terms)
+                c = up(c + sum(terms) + 8 * U * size)
+                level = float(
+                    down(level + down(m * (floor.level / self.unit) * (1 - math.copysign(4 * U, floor.level))))
+                )
+        return float(up(self._upper_bound(c, h) - level))
+
+    def _upper_bound(self, c: Floats, h: Floats) -> float:
         if not _usable(c, h):
             return math.inf
         seen = self.reach(self.mdp.start > 0, np.ones(self.mdp.n_choices, bool))
@@ -217,18 +249,21 @@ class SetProof:
 
     Attributes:
         plans: those of each plan; None for a plan about which nothing can be proved exactly.
-        best: (S,) the choices of a policy with the highest reward.
+        best: (N,) a policy with the highest reward.
         best_plan: the vectors for that policy; None if nothing can be proved exactly.
-        optimum: (m, S) relative values that bound the reward of every policy.
-        gap: (k, S) relative values that bound what any policy has along the gradient by each plan; None if their
-            computation was interrupted.
+        optimum: (m, S) relative values that bound the reward of every policy, with (f,) `optimum_multipliers` of the
+            floors that belong to the criterion.
+        gap: (k, S) relative values that bound what any policy has along the gradient by each plan, with (k, f)
+            `gap_multipliers` of all floors; None if their computation was interrupted.
     """
 
     plans: tuple[PlanProof | None, ...]
-    best: Ints
+    best: Floats
     best_plan: PlanProof | None
     optimum: Floats
     gap: Floats | None
+    optimum_multipliers: Floats = field(default_factory=lambda: np.empty(0))
+    gap_multipliers: Floats = field(default_factory=lambda: np.empty((0, 0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,7 +321,7 @@ class ProvedSet:
 
 def prove_plans(model: ExactModel, policies: Floats, proof: SetProof) -> ProvedSet:
     """What the vectors say about each of (k, N) policies and the best one."""
-    rows = [*policies, deterministic(model.mdp, proof.best)]
+    rows = [*policies, proof.best]
     proofs = (*proof.plans, proof.best_plan)
     found = [None if p is None else prove_plan(model, row, p) for row, p in zip(rows, proofs, strict=True)]
     return ProvedSet(model, tuple(found[:-1]), found[-1])
@@ -344,6 +379,15 @@ def _occupancy(
 # ---- sets ---------------------------------------------------------------------------------------
 
 
+class MeanForm(Protocol):
+    """The objective per_reward x mean reward + per_divergence x mean pairwise divergence."""
+
+    @property
+    def per_reward(self) -> float: ...
+    @property
+    def per_divergence(self) -> float: ...
+
+
 class Compared(Protocol):
     """The linear map in whose images plans are compared; `most_terms` choices at most count in one place."""
 
@@ -370,37 +414,55 @@ def _wobble(error: float) -> float:
     return 0.5 * error * (1 + math.log1p(2 / error)) * (1 + 1e-14) if error > 0 else 0.0
 
 
+def spare(model: ExactModel, plan: ProvedPlan, floor: Bound) -> tuple[float, float]:
+    """The interval of what a plan has above a floor, per_reward <reward, x> + <extra, x> - level, in the model's units."""
+    low, high = _times((floor.per_reward, floor.per_reward), _times(plan.reward, (model.unit, model.unit)))
+    if floor.extra is not None:
+        there = plan.possible
+        terms = floor.extra[there] * plan.x[there]
+        rounding = 2 * U * np.abs(terms)
+        off = up(plan.error * float(np.abs(floor.extra[there]).max(initial=0.0)))
+        low, high = low + _sum(terms - rounding)[0] - off, high + _sum(terms + rounding)[1] + off
+    size = 4 * U * (abs(low) + abs(high) + abs(floor.level))
+    return float(down(low - floor.level - size)), float(up(high - floor.level + size))
+
+
 def gap_bound(
     model: ExactModel,
     plans: Sequence[ProvedPlan],
-    tradeoff: float,
+    form: MeanForm,
     compared: Compared,
     duals: Sequence[Floats],
     smoothing: float,
+    floors: Sequence[Bound] = (),
+    multipliers: Floats | None = None,
 ) -> float:
-    """The Frank-Wolfe gap of the plans, for mean reward + tradeoff x mean divergence, is at most this.
+    """The Frank-Wolfe gap of the plans, for an objective of mean rewards and divergences, is at most this.
 
     duals[i] (m, S) are relative values for the upper end of the gradient by plan i, which is the smoothed gradient of the
-    objective.
+    objective, and multipliers[i] (f,) those of the floors that plans must meet.
     """
     bound = 0.0
-    for plan, h, (low, high) in zip(plans, duals, gradients(model, plans, tradeoff, compared, smoothing), strict=True):
+    used = np.zeros((len(plans), len(floors))) if multipliers is None else multipliers
+    for plan, h, m, (low, high) in zip(
+        plans, duals, used, gradients(model, plans, form, compared, smoothing), strict=True
+    ):
         there = plan.possible
         earned = low[there] * plan.x[there]
         has = _sum(earned - 2 * U * np.abs(earned))[0] - plan.error * float(np.abs(low[there]).max())
-        bound = float(up(bound + up(model.upper_bound(high, h) - down(has))))
+        bound = float(up(bound + up(model.upper_bound(high, h, floors, m) - down(has))))
     return bound
 
 
 def gradients(
     model: ExactModel,
     plans: Sequence[ProvedPlan],
-    tradeoff: float,
+    form: MeanForm,
     compared: Compared,
     smoothing: float,
     ends: Sequence[int] = (-1, 1),
 ) -> Iterator[list[Floats]]:
-    """For each plan, (N,) the lower (-1) and upper (1) ends of the gradient of mean reward + tradeoff x mean divergence."""
+    """For each plan, (N,) the lower (-1) and upper (1) ends of the gradient of an objective of mean rewards and divergences."""
     k, rounding = len(plans), (8 + compared.most_terms) * U
     images = [compared.forward(plan.x) for plan in plans]
     low = [np.maximum(p * (1 - rounding) - plan.tight, 0.0) for p, plan in zip(images, plans, strict=True)]
@@ -408,7 +470,8 @@ def gradients(
     high = [
         np.where(there, p * (1 + rounding) + plan.tight, 0.0) for p, plan, there in zip(images, plans, met, strict=True)
     ]
-    pull = tradeoff / (k * (k - 1)) if k > 1 else 0.0
+    pull = form.per_divergence / model.unit / (k * (k - 1)) if k > 1 else 0.0
+    worth_of_reward = form.per_reward / k
     for i in range(k):
         found = []
         for sign in ends:
@@ -419,6 +482,8 @@ def gradients(
                     slope = np.log(2 * (own + smoothing) / (own + others[j] + 2 * smoothing))
                     total += slope + sign * 8 * U * (1 + np.abs(slope))
             worth = compared.backward(total)
-            size = np.abs(model.reward) + pull * compared.backward(np.abs(total))
-            found.append(model.reward / k + pull * worth + sign * (8 * k + compared.most_terms) * U * size)
+            size = form.per_reward * np.abs(model.reward) + pull * compared.backward(np.abs(total))
+            found.append(
+                worth_of_reward * model.reward + pull * worth + sign * (8 * k + compared.most_terms) * U * size
+            )
         yield found

@@ -2,7 +2,9 @@
 
 This module turns the fields of a `PlanSet` into bytes and back; `PlanSet.save` and `load` are built on it.
 
-Version 1 was written by manyways 0.1.0. Version 2 names the objective as well, and may hold arrays of settings.
+Version 1 was written by manyways 0.1.0. Version 2 names the objective as well, and may hold arrays of settings. Version 3
+has limits, holds the value of a discounted plan as a sum (earlier: times 1 - discount), and the best policy of a proof with
+probabilities (earlier: one choice per state).
 """
 
 from __future__ import annotations
@@ -22,15 +24,16 @@ from manyways.files.archive import pack, unpack
 from manyways.methods import METHODS, Status, Trace
 from manyways.model.as_arrays import model_from_arrays, model_to_arrays
 from manyways.model.checking import check_text
-from manyways.model.occupancy import check_policy
+from manyways.model.mdp import MDP
+from manyways.model.occupancy import check_policy, deterministic
 from manyways.objectives import OBJECTIVES, MeanDivergence
 from manyways.plans.certificate import Certificate, Check
 from manyways.plans.checker import PlanProof, SetProof
-from manyways.polytope import CRITERIA
+from manyways.polytope import CRITERIA, Limits
 from manyways.registry import UnknownKind
 
 SCHEMA = "manyways plans"
-VERSION, READABLE = 2, (1, 2)
+VERSION, READABLE = 3, (1, 2, 3)
 
 
 def to_bytes(fields: Mapping[str, Any]) -> bytes:
@@ -50,6 +53,7 @@ def to_bytes(fields: Mapping[str, Any]) -> bytes:
             "method": METHODS.to_plain(fields["method"], arrays),
             "seed": fields["seed"],
             "kept": list(fields["kept"]),
+            "limits": asdict(fields["limits"]),
         },
         "result": {
             "objective": fields["objective"],
@@ -88,6 +92,8 @@ def _fields(path: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarra
         result, settings = header["result"], header["settings"]
         checks = header["certificate"]
         arrays = {"avoided": np.empty((0, mdp.n_choices)), **arrays}  # early files have none
+        criterion = CRITERIA.from_plain(settings["criterion"], arrays)
+        one = criterion.value_of_one if header["version"] < 3 else 1.0
         k, steps = len(arrays["policies"]), len(arrays["trace/objective"])
         if k < 1:
             raise ModelError("it holds no plans")
@@ -95,26 +101,27 @@ def _fields(path: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarra
             "mdp": mdp,
             "policies": np.stack([check_policy(mdp, row) for row in _fitting(arrays, "policies", k, mdp.n_choices)]),
             "occupancies": _fitting(arrays, "occupancies", k, mdp.n_choices),
-            "rewards": _fitting(arrays, "rewards", k),
+            "rewards": one * _fitting(arrays, "rewards", k),
             "distances": _fitting(arrays, "distances", k, k),
             "objective": check_number("objective", result["objective"]),
-            "optimal_reward": check_number("optimal_reward", result["optimal_reward"]),
+            "optimal_reward": one * check_number("optimal_reward", result["optimal_reward"]),
             "gap": inf if result["gap"] is None else check_number("gap", result["gap"]),
             "status": Status[result["status"]],
             "trace": Trace(**{name: _fitting(arrays, f"trace/{name}", steps) for name in Trace.__dataclass_fields__}),
             "maximised": MeanDivergence(check_number("tradeoff", settings["tradeoff"], 0))
             if header["version"] == 1
             else OBJECTIVES.from_plain(settings["objective"], arrays),
-            "criterion": CRITERIA.from_plain(settings["criterion"], arrays),
+            "criterion": criterion,
             "behaviour": BEHAVIOURS.from_plain(settings["behaviour"], arrays),
             "method": METHODS.from_plain(settings["method"], arrays),
             "seed": check_integer("seed", settings["seed"], 0),
             "seconds": check_number("seconds", result["seconds"], 0),
             "versions": dict(header["versions"]),
             "certificate": None if checks is None else Certificate(tuple(_check(check) for check in checks)),
-            "proof": _proof(arrays, k),
+            "proof": _proof(arrays, k, mdp),
             "kept": _positions(settings.get("kept", ()), k),
             "avoided": _fitting(arrays, "avoided", len(arrays["avoided"]), mdp.n_choices),
+            "limits": _limits(settings.get("limits", {})),
         }
     except PlanFileError:
         raise
@@ -131,6 +138,7 @@ def _proof_arrays(proof: SetProof | None) -> dict[str, np.ndarray]:
     if proof is None:
         return {}
     arrays = {"proof/best": proof.best, "proof/optimum": proof.optimum}
+    arrays |= {"proof/multipliers/optimum": proof.optimum_multipliers, "proof/multipliers/gap": proof.gap_multipliers}
     if proof.gap is not None:
         arrays["proof/gap"] = proof.gap
     for name, part in {"best": proof.best_plan, **dict(enumerate(proof.plans))}.items():
@@ -139,7 +147,7 @@ def _proof_arrays(proof: SetProof | None) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _proof(arrays: Mapping[str, np.ndarray], k: int) -> SetProof | None:
+def _proof(arrays: Mapping[str, np.ndarray], k: int, mdp: MDP) -> SetProof | None:
     """The proof in the arrays of a file; `verify` makes new vectors where they do not fit."""
     if "proof/best" not in arrays:
         return None
@@ -152,11 +160,21 @@ def _proof(arrays: Mapping[str, np.ndarray], k: int) -> SetProof | None:
         return PlanProof(np.atleast_2d(h), np.atleast_2d(w), y, int(reference.ravel()[0]))
 
     best, optimum = arrays["proof/best"], arrays["proof/optimum"]
-    if best.dtype.kind != "i" or optimum.dtype.kind != "f":
+    own = arrays.get("proof/multipliers/optimum", np.empty(0))
+    multipliers = arrays.get("proof/multipliers/gap", np.empty((k, 0)))
+    if best.dtype.kind == "i" and best.shape == (mdp.n_states,):  # before version 3
+        inside = (best >= mdp.first_choice[:-1]) & (best < mdp.first_choice[1:])
+        best = deterministic(mdp, np.where(inside, best, mdp.first_choice[:-1]))
+    if any(part.dtype.kind != "f" for part in (best, optimum, own, multipliers)):
         raise ModelError("the arrays of the proof must be numbers")
-    return SetProof(
-        tuple(plan(i) for i in range(k)), best, plan("best"), np.atleast_2d(optimum), arrays.get("proof/gap")
-    )
+    plans = tuple(plan(i) for i in range(k))
+    return SetProof(plans, best, plan("best"), np.atleast_2d(optimum), arrays.get("proof/gap"), own, multipliers)
+
+
+def _limits(given: Any) -> Limits:
+    if not isinstance(given, Mapping):
+        raise SettingError(f"expected the limits of plans, found {given!r:.60}")
+    return Limits(**given)
 
 
 def _fitting(arrays: Mapping[str, np.ndarray], name: str, *shape: int) -> np.ndarray:

@@ -22,8 +22,9 @@ from manyways.objectives import Objective
 from manyways.plans import plan_file
 from manyways.plans.certificate import Certificate
 from manyways.plans.checker import SetProof
+from manyways.plans.guarantee import guarantee
 from manyways.plans.policy import Policy, Rollout
-from manyways.polytope import Criterion
+from manyways.polytope import Criterion, Limits, floors_of
 from manyways.types import Floats
 
 if TYPE_CHECKING:
@@ -44,16 +45,17 @@ class PlanSet(Sequence["Plan"]):
         mdp: the model.
         policies: (k, N) probability of each choice within its state.
         occupancies: (k, N) share of time that each policy spends on each choice, run from the start.
-        rewards: (k,) reward per step of each plan.
+        rewards: (k,) the value of each plan under the criterion: reward per step, return per episode, discounted sum.
         distances: (k, k) pairwise Jensen-Shannon divergences of the behaviours, in nats.
         objective: the value that was maximised; by default eq. (main), mean reward + tradeoff x mean distance.
-        optimal_reward: the highest reward per step of any policy.
+        optimal_reward: the highest value of any policy.
         gap: the Frank-Wolfe gap of the set, an upper bound: 0 at a stationary point. Infinite if its computation was
             interrupted.
         status: how the method ended.
         trace: how it got there.
         maximised: the objective as settings, such as `MeanDivergence(tradeoff=8.0)`.
         criterion, behaviour, method, seed: the other settings.
+        limits: how much worse than the best plan every plan may be, settled to numbers.
         kept: the plans (counted from 0) that were given and stayed; the others were found around them.
         avoided: (m, N) policies from which the plans had to differ as well.
         seconds: how long the method ran.
@@ -83,6 +85,7 @@ class PlanSet(Sequence["Plan"]):
     proof: SetProof | None = field(default=None, repr=False)
     kept: tuple[int, ...] = ()
     avoided: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         for name in ("policies", "occupancies", "rewards", "distances", "avoided"):
@@ -122,6 +125,18 @@ class PlanSet(Sequence["Plan"]):
         """Mean pairwise Jensen-Shannon divergence, in nats; zero for a single plan."""
         return float(self.distances.sum() / (self.k * (self.k - 1))) if self.k > 1 else 0.0
 
+    @cached_property
+    def guarantee(self) -> str | None:
+        """What holds for every plan, in one sentence; None if plans were not limited."""
+        return guarantee(self)
+
+    @property
+    def kept_below(self) -> tuple[int, ...]:
+        """The kept plans (counted from 0) that are worse than the limits allow for new ones."""
+        floors = floors_of(self.limits, self.criterion, self.mdp, self.optimal_reward)
+        planned = self.criterion.planned(self.mdp, self.optimal_reward)
+        return tuple(i for i in self.kept if any(f.shortfall(planned, self.occupancies[i]) > 1e-9 for f in floors))
+
     @property
     def near_duplicates(self) -> list[tuple[int, int]]:
         """Pairs of plans (counted from 0) that are nearly the same."""
@@ -156,10 +171,13 @@ class PlanSet(Sequence["Plan"]):
 
     def draw(self, path: str | PathLike[str]) -> Path:
         """Write the picture of the plans' occupancy maps (.png, .svg or .pdf); returns the path."""
+        from manyways.describe.wording import terms_of
         from manyways.draw import occupancy_maps, save_picture  # matplotlib takes long to load
 
-        titles = [f"plan {i + 1}: reward {reward:.3f}" for i, reward in enumerate(self.rewards)]
-        heading = f"{self.mdp.name}\n{self.k} plans, mean reward {self.rewards.mean():.3f} of {self.optimal_reward:.3f}, diversity {self.diversity:.3f}"
+        terms = terms_of(self.mdp)
+        titles = [f"plan {i + 1}: {terms.noun} {value:.3f}" for i, value in enumerate(terms.shown(self.rewards))]
+        mean, best = terms.shown(self.rewards.mean()), terms.shown(self.optimal_reward)
+        heading = f"{self.mdp.name}\n{self.k} plans, mean {terms.noun} {mean:.3f} of {best:.3f}, diversity {self.diversity:.3f}"
         save_picture(occupancy_maps(self.mdp, self.occupancies, titles, heading), Path(path))
         return Path(path)
 
@@ -223,7 +241,7 @@ class Plan:
 
     @property
     def reward(self) -> float:
-        """Reward per step."""
+        """Its value under the criterion."""
         return float(self.plans.rewards[self.index])
 
     @property

@@ -17,7 +17,7 @@ from scipy.sparse.linalg import SuperLU
 
 from manyways.errors import SolverError
 from manyways.methods import Halted
-from manyways.model.occupancy import chain, deterministic, factors_of, first_best, state_occupancy
+from manyways.model.occupancy import chain, deterministic, factors_of, first_best, policy_of, state_occupancy
 from manyways.objectives import SetObjective
 from manyways.objectives.base import SMOOTHING
 from manyways.plans.checker import (
@@ -30,7 +30,7 @@ from manyways.plans.checker import (
     gradients,
     prove_plan,
 )
-from manyways.polytope import Polytope, Vertex
+from manyways.polytope import Answer, Polytope, Vertex
 from manyways.types import Floats, Ints
 
 FACTORISED = 50_000
@@ -58,31 +58,59 @@ def prove_set(
     The gap is bounded by solves for the upper ends of the gradients: with those for the gradients themselves, uncertainty
     in places that are hardly ever visited would count as if they were visited all the time.
 
+    Args:
+        polytope: the feasible set of each plan, floors included, on the model whose reward is maximised.
+        objective: what was maximised.
+        policies, x: (k, N).
+        tell: called with the number of each plan before its part of the gap is bounded.
+
     Returns:
         The vectors, and what they prove about the plans.
     """
-    mdp, optimum = polytope.mdp, polytope.optimum
+    mdp = polytope.mdp
+    optimum = polytope.ceiling
     model = ExactModel(mdp, polytope.criterion.discount)
-    best = first_best(mdp, optimum.occupancy) if optimum.choices is None else optimum.choices
+    best = policy_of(mdp, optimum.occupancy) if optimum.choices is None else deterministic(mdp, optimum.choices)
     # On all states that any policy can reach, so that its values bound every policy.
-    anywhere = model.reach(mdp.start > 0, np.ones(mdp.n_choices, bool))
+    anywhere = np.flatnonzero(model.reach(mdp.start > 0, np.ones(mdp.n_choices, bool)))
     jobs: list[tuple[Floats, Floats, Ints | None]] = [
         (policy, row, None) for policy, row in zip(policies, x, strict=True)
     ]
-    jobs.append((deterministic(mdp, best), optimum.occupancy, np.flatnonzero(anywhere)))
+    jobs.append((best, optimum.occupancy, anywhere))
     found = list(_side_by_side(mdp.n_states, lambda job: _proved(model, *job), jobs))
     *plans, best_plan = [vectors for vectors, _ in found]
     proved = ProvedSet(model, tuple(plan for _, plan in found[:-1]), found[-1][1])
-    rough = np.zeros((1, mdp.n_states)) if optimum.dual is None else optimum.dual[None] / model.unit
+    values, own = _values_of_optimum(model, polytope, optimum, best_plan, anywhere)
     gap: Floats | None = np.zeros((len(x), mdp.n_states))
+    multipliers = np.zeros((len(x), len(polytope.floors)))
     try:
         for i, costs in enumerate(_costs_of_gap(model, objective, x, proved.plans)):
             tell(i)
-            dual = polytope.best(costs, Vertex(x[i], first_best(mdp, policies[i]))).dual
-            gap[i] = np.nan if dual is None else dual
+            answer = polytope.best(costs * model.unit, Vertex(x[i], first_best(mdp, policies[i])))
+            gap[i] = np.nan if answer.dual is None else answer.dual / model.unit
+            if answer.multipliers is not None:
+                multipliers[i] = answer.multipliers
     except Halted:  # the plans are valid; only how good they are together stays unknown
         gap = None
-    return SetProof(tuple(plans), best, best_plan, rough if best_plan is None else best_plan.h, gap), proved
+    return SetProof(tuple(plans), best, best_plan, values, gap, own, multipliers), proved
+
+
+def _values_of_optimum(
+    model: ExactModel, polytope: Polytope, optimum: Answer, best_plan: PlanProof | None, anywhere: Ints
+) -> tuple[Floats, Floats]:
+    """(m, S) relative values that bound the reward of all plans, and the multipliers of the criterion's own floors."""
+    mdp, own = model.mdp, polytope.criterion.own_floors(model.mdp)
+    multipliers = np.zeros(len(own)) if optimum.multipliers is None else optimum.multipliers
+    rough = np.zeros((1, mdp.n_states)) if optimum.dual is None else optimum.dual[None] / model.unit
+    if not multipliers.any():
+        return rough if best_plan is None else best_plan.h, multipliers
+    costs = model.reward + sum(m * floor.weights(mdp) for m, floor in zip(multipliers, own, strict=True)) / model.unit
+    choices = polytope.unlimited_best(costs * model.unit).choices
+    if choices is None:
+        return rough, multipliers
+    policy = deterministic(mdp, choices)
+    exact = prove(model, policy, polytope.vertex_of(choices).occupancy, costs, anywhere)
+    return rough if exact is None else exact.h, multipliers
 
 
 def _side_by_side(n_states: int, work: Callable[[_Job], _Result], jobs: Sequence[_Job]) -> Iterable[_Result]:
@@ -105,10 +133,10 @@ def _costs_of_gap(
     model: ExactModel, objective: SetObjective, x: Floats, found: Sequence[ProvedPlan | None]
 ) -> Iterable[Floats]:
     """For each plan, (N,) the upper end of its gradient where that is proved, otherwise the gradient."""
-    proved, tradeoff = [plan for plan in found if plan is not None], objective.tradeoff_of_mean
-    if len(proved) < len(found) or tradeoff is None:
+    proved, form = [plan for plan in found if plan is not None], objective.mean_form
+    if len(proved) < len(found) or form is None:
         return objective.gradient(x) / model.unit
-    ends = gradients(model, proved, tradeoff / model.unit, objective.compared, SMOOTHING, ends=(1,))
+    ends = gradients(model, proved, form, objective.compared, SMOOTHING, ends=(1,))
     return (high for (high,) in ends)
 
 

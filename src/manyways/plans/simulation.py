@@ -9,9 +9,11 @@ import numpy as np
 
 from manyways.errors import SettingError, check_integer
 from manyways.formats.gym import PREFIX, TabularEnvironment, open_gym
-from manyways.formats.reader import resolve
+from manyways.formats.reader import read, resolve
+from manyways.model.episodes import episode_ends
 from manyways.plans.planset import PlanSet
 from manyways.plans.policy import Policy
+from manyways.polytope import Episodic
 from manyways.types import Floats
 
 FEWEST_STEPS = 100
@@ -22,7 +24,7 @@ NEGLIGIBLE = 1e-4
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean reward per step, its standard error, and how much the finite length of the runs may have cut off."""
+    """The mean value of runs under a criterion, its standard error, and how much their finite length may have cut off."""
 
     mean: float
     standard_error: float
@@ -60,16 +62,18 @@ def simulate(plans: PlanSet, plan: int = 1, steps: int = 10_000, seed: int = 0) 
         raise SettingError(f"there are plans 1 to {plans.k}, found {plan}")
     policy = plans[plan - 1].policy
     here, there = np.random.default_rng(seed).spawn(2)
-    discount = plans.criterion.discount
+    discount, per_episode = plans.criterion.discount, isinstance(plans.criterion, Episodic)
     largest = float(np.abs(plans.mdp.reward[policy.probabilities > 0]).max())
-    if discount < 1:
+    if per_episode:
+        model = _by_episodes(_episodes_of(plans, policy, steps, here), steps)
+    elif discount < 1:
         runs = [policy.rollout(_horizon(discount), here).rewards for _ in _runs(steps, discount)]
         model = _discounted(runs, discount, largest)
     else:
         model = _by_batches(policy.rollout(steps, here).rewards)
     environment = None
     if (opened := _environment(plans)) is not None:
-        environment = _in_environment(opened, policy, steps, there, discount)
+        environment = _in_environment(opened, policy, steps, there, discount, per_episode)
     return Simulation(float(plans.rewards[plan - 1]), model, environment)
 
 
@@ -80,31 +84,52 @@ def _environment(plans: PlanSet) -> TabularEnvironment | None:
         return None
     _, place, settings = resolve(source)
     opened = open_gym(str(place), plans.criterion.discount < 1, **settings)
-    if opened.mdp.digest != plans.mdp.digest:
+    if read(source, absorbing=plans.criterion.discount < 1).digest != plans.mdp.digest:
         raise SettingError(f"{source} is no longer the model that was planned for; plan again")
     return opened
 
 
 def _in_environment(
-    opened: TabularEnvironment, policy: Policy, steps: int, rng: np.random.Generator, discount: float
+    opened: TabularEnvironment, policy: Policy, steps: int, rng: np.random.Generator, discount: float, per_episode: bool
 ) -> Estimate:
-    def episode(limit: int, restart: bool) -> list[float]:
-        env, rewards = opened.env, []
-        seen, _ = env.reset(seed=int(rng.integers(2**31)))
+    sign = -1.0 if policy.mdp.costs else 1.0
+
+    def episode(limit: float = math.inf) -> list[float]:
+        rewards: list[float] = []
+        seen, _ = opened.env.reset(seed=int(rng.integers(2**31)))
         while len(rewards) < limit:
-            seen, reward, ended, _, _ = env.step(policy.act(seen, rng))
-            rewards.append(float(reward) + opened.end_rewards[seen] * ended)
+            seen, reward, ended, _, _ = opened.env.step(policy.act(seen, rng))
+            rewards.append(sign * (float(reward) + opened.end_rewards[seen] * ended))
             if ended:
-                if not restart:
-                    break
-                seen, _ = env.reset()
+                break
         return rewards
 
-    if discount == 1:
-        return _by_batches(np.array(episode(steps, restart=True)))
-    runs = [np.array(episode(_horizon(discount), restart=False)) for _ in _runs(steps, discount)]
-    largest = float(np.abs(opened.mdp.reward[policy.probabilities > 0]).max())
-    return _discounted(runs, discount, largest)
+    if discount < 1:
+        runs = [np.array(episode(_horizon(discount))) for _ in _runs(steps, discount)]
+        return _discounted(runs, discount, float(np.abs(policy.mdp.reward[policy.probabilities > 0]).max()))
+    returns, rewards = [], []
+    while len(rewards) < steps:
+        run = episode(steps if per_episode else steps - len(rewards))
+        rewards += run
+        returns.append(sum(run))
+    return _by_episodes(np.array(returns), len(rewards)) if per_episode else _by_batches(np.array(rewards))
+
+
+def _episodes_of(plans: PlanSet, policy: Policy, steps: int, rng: np.random.Generator) -> Floats:
+    """The returns of the episodes in a run of so many steps; the last one, which is cut off, is left out."""
+    run = policy.rollout(steps, rng)
+    ends = episode_ends(plans.mdp)
+    ended = run.ends >= 0 if plans.mdp.ends or ends is None else ends[run.choices] > 0
+    last = np.flatnonzero(ended)
+    sums = np.cumsum(run.rewards)[last]
+    return np.diff(sums, prepend=0.0)
+
+
+def _by_episodes(returns: Floats, steps: int) -> Estimate:
+    """The mean return of independent episodes."""
+    if len(returns) < 2:
+        raise SettingError(f"fewer than two episodes ended within {steps} steps: run more steps")
+    return Estimate(float(returns.mean()), float(returns.std(ddof=1) / math.sqrt(len(returns))), steps)
 
 
 def _by_batches(rewards: Floats) -> Estimate:
@@ -115,14 +140,14 @@ def _by_batches(rewards: Floats) -> Estimate:
 
 
 def _discounted(runs: list[Floats], discount: float, largest: float) -> Estimate:
-    """Discounted reward, times 1 - discount as everywhere here, over independent runs.
+    """The discounted sum of rewards, over independent runs.
 
-    Steps after the end of a run have a total weight of `discount ** steps` and earn at most the `largest` expected
-    reward of any choice; a small amount is added for rounding.
+    Steps after the end of a run have a total weight of `discount ** steps / (1 - discount)` and earn at most the `largest`
+    expected reward of any choice; a small amount is added for rounding.
     """
-    earned = np.array([(1 - discount) * (run @ discount ** np.arange(len(run))) for run in runs])
+    earned = np.array([run @ discount ** np.arange(len(run)) for run in runs])
     steps = sum(map(len, runs))
-    cut_off = (discount ** _horizon(discount) + ROUNDING) * largest
+    cut_off = (discount ** _horizon(discount) + ROUNDING) * largest / (1 - discount)
     return Estimate(float(earned.mean()), float(earned.std(ddof=1) / math.sqrt(len(runs))), steps, cut_off)
 
 

@@ -16,16 +16,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manyways.errors import SettingError
 from manyways.model.graph import closed_components, reachable
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import chain, flow_residual, long_run_occupancy, state_occupancy
 from manyways.objectives import SetObjective
 from manyways.objectives.base import SMOOTHING
 from manyways.plans.certificate import Certificate, Check
-from manyways.plans.checker import ExactModel, ProvedPlan, ProvedSet, SetProof, divergence, gap_bound, prove_plans
+from manyways.plans.checker import (
+    ExactModel,
+    ProvedPlan,
+    ProvedSet,
+    SetProof,
+    divergence,
+    gap_bound,
+    prove_plans,
+    spare,
+)
 from manyways.plans.planset import PlanSet
 from manyways.plans.proofs import prove_set
-from manyways.polytope import Polytope
+from manyways.polytope import Criterion, Floor, Polytope, feasible_plan, floors_of
 from manyways.types import Floats
 
 EQUAL, PLAIN_EQUAL = 1e-9, 1e-6
@@ -44,9 +54,11 @@ class Findings:
         exact: whether all of it is proved with bounded rounding errors.
         off: how far the occupancies are from those of the policies, in the 1-norm.
         shares: how far the policies are from summing to one in each state.
-        rewards: (k,), distances: (k, k), objective: what is found, each with how far it may be off.
-        optimum: the reward of the best policy that is known.
-        bound: no policy has a higher reward.
+        rewards: (k,) values under the criterion; distances: (k, k); objective: what is found, each with how far it may be
+            off.
+        floors: how far plans are below the limits at most, relative to the size of their terms.
+        optimum: the value of the best policy that is known.
+        bound: no policy has a higher value.
         gap: an upper bound on the Frank-Wolfe gap; infinite if its computation was interrupted.
         sizes: (k,) the mean |reward| along each plan, and `size` along the best policy: what tolerances are relative to.
     """
@@ -59,6 +71,7 @@ class Findings:
     distances: Floats
     distance_errors: Floats
     objective: float
+    floors: float | None
     optimum: float
     bound: float
     gap: float
@@ -77,6 +90,8 @@ class Findings:
             Check("occupancies", self.off, EQUAL),
             Check("optimum proved", abs(self.bound - self.optimum) / self.size, self.tolerance),
         )
+        if self.floors is not None:
+            checks = (*checks, Check("limits", max(self.floors, 0.0), self.tolerance))
         if not self.exact:
             return checks
         return (
@@ -87,38 +102,37 @@ class Findings:
 
 
 def examine(
-    objective: SetObjective,
+    claim: Claim,
     policies: Floats,
     x: Floats,
     proof: SetProof,
     proved: ProvedSet,
-    optimum: float,
 ) -> Findings:
     """Prove what the vectors of a proof say about (k, N) policies and occupancies. Nothing is solved.
 
     Args:
-        objective: what was planned for.
+        claim: what was planned for.
         policies, x: (k, N) policies and their occupancies.
         proof: the vectors.
         proved: what they prove about the plans (`prove_plans`).
-        optimum: the highest reward of any policy as somebody claims it; it is used only where the vectors do not prove
-            what the best policy earns.
     """
-    model, best = proved.model, proved.best
-    mdp = model.mdp
+    model, best, objective, criterion = proved.model, proved.best, claim.objective, claim.criterion
+    mdp, top = model.mdp, claim.optimum
     plans = [plan for plan in proved.plans if plan is not None]
     exact = len(plans) == len(proved.plans)
-    earned = np.abs(mdp.reward)
-    sizes = _sizes(mdp, x @ earned)
+    earned, one = np.abs(mdp.reward), criterion.value_of_one
+    sizes = _sizes(mdp, x @ earned) * one
     if exact:
         x_proved = np.stack([plan.x for plan in plans])
         off = max(float(np.abs(plan.x - row).sum()) + plan.error for plan, row in zip(plans, x, strict=True))
-        rewards, reward_errors = (part * model.unit for part in _middles([plan.reward for plan in plans]))
+        rewards, reward_errors = _values(model, plans, criterion, top)
         distances, distance_errors = _distances(plans, objective)
     else:
         x_proved, off = x, max(_plain_error(model, *pair) for pair in zip(policies, x, strict=True))
-        rewards, reward_errors = x @ mdp.reward, np.zeros(len(x))
+        rewards, reward_errors = criterion.values_of(x @ mdp.reward, x, mdp, top), np.zeros(len(x))
         distances, distance_errors = objective.distances(x), np.zeros((len(x), len(x)))
+    own = criterion.own_floors(mdp)
+    bound = model.upper_bound(model.reward, proof.optimum, own, proof.optimum_multipliers) * model.unit
     return Findings(
         exact=exact,
         off=off,
@@ -128,12 +142,41 @@ def examine(
         distances=distances,
         distance_errors=distance_errors,
         objective=objective.value(x_proved),
-        optimum=optimum if best is None else best.reward[0] * model.unit,
-        bound=model.upper_bound(model.reward, proof.optimum) * model.unit,
-        gap=_gap(model, objective, plans if exact else None, x, proof),
+        floors=_below_floors(claim, model, plans if exact else None, x),
+        optimum=top if best is None else float(_values(model, [best], criterion, top, lower=True)[0][0]),
+        bound=criterion.value_bound(bound, top),
+        gap=_gap(claim, model, plans if exact else None, x, proof),
         sizes=sizes,
-        size=float(sizes.max()) if best is None else float(_sizes(mdp, (best.x @ earned)[None])[0]),
+        size=float(sizes.max()) if best is None else float(_sizes(mdp, (best.x @ earned)[None])[0]) * one,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """What a set of plans was planned for, on the model whose reward is maximised.
+
+    Attributes:
+        objective, criterion: what is maximised, and what the value of a plan is.
+        optimum: the highest value of any policy, as claimed. It is taken for true only where the vectors do not prove
+            what the best policy earns; a criterion may define the reward of the model by it.
+        floors: what every plan meets.
+        free: the plans that must meet them; plans that a user kept need not.
+    """
+
+    objective: SetObjective
+    criterion: Criterion
+    optimum: float
+    floors: tuple[Floor, ...] = ()
+    free: tuple[int, ...] = ()
+
+
+def claim_of(plans: PlanSet, mdp: MDP) -> tuple[MDP, Claim]:
+    """The model whose reward the plans maximise, from the model itself, and what they claim about it."""
+    planned = plans.criterion.planned(mdp, plans.optimal_reward)
+    objective = plans.maximised.on(planned, plans.behaviour.on(planned))
+    floors = floors_of(plans.limits, plans.criterion, mdp, plans.optimal_reward)
+    free = tuple(i for i in range(plans.k) if i not in plans.kept)
+    return planned, Claim(objective, plans.criterion, plans.optimal_reward, floors, free)
 
 
 def verify(mdp: MDP, plans: PlanSet) -> Certificate:
@@ -153,14 +196,38 @@ def verify(mdp: MDP, plans: PlanSet) -> Certificate:
         return Certificate((model,) if fits else (model, Check("shape", 1.0, 0.0)))
     if not (np.isfinite(plans.policies).all() and np.isfinite(plans.occupancies).all()):
         return Certificate((model, Check("occupancies", np.inf, EQUAL)))
-    objective = plans.maximised.on(mdp, plans.behaviour.on(mdp))
-    proof = plans.proof
-    if proof is None or not _fits(proof, plans):
-        polytope = Polytope(mdp, plans.criterion)
-        proof, _ = prove_set(polytope, objective, plans.policies, plans.occupancies)
-    proved = prove_plans(ExactModel(mdp, plans.criterion.discount), plans.policies, proof)
-    found = examine(objective, plans.policies, plans.occupancies, proof, proved, plans.optimal_reward)
-    return Certificate((model, *found.checks, *compared_with(found, plans, objective)))
+    try:
+        planned, claim = claim_of(plans, mdp)
+        proof = plans.proof
+        if proof is None or not _fits(proof, plans, claim):
+            proof, _ = prove_set(_feasible_set(planned, claim), claim.objective, plans.policies, plans.occupancies)
+    except SettingError:  # limits that no plan of this model can keep, or that mean nothing on it
+        return Certificate((model, Check("limits", np.inf, 0.0)))
+    proved = prove_plans(ExactModel(planned, plans.criterion.discount), plans.policies, proof)
+    found = examine(claim, plans.policies, plans.occupancies, proof, proved)
+    return Certificate((model, *found.checks, *_level_of_limits(plans), *compared_with(found, plans, claim.objective)))
+
+
+def _feasible_set(planned: MDP, claim: Claim) -> Polytope:
+    """Where the plans had to lie; used only for plans without vectors."""
+    polytope = Polytope(planned, claim.criterion)
+    own = claim.criterion.own_floors(planned)
+    ceiling = polytope.optimum
+    if own:
+        ceiling = polytope.within(own, feasible_plan(polytope, own, [ceiling]), randomised=True).optimum
+    if not claim.floors:
+        return polytope
+    return polytope.within(claim.floors, feasible_plan(polytope, claim.floors, [ceiling]), ceiling=ceiling)
+
+
+def _level_of_limits(plans: PlanSet) -> tuple[Check, ...]:
+    """Whether the least value that is claimed follows from the slack."""
+    limits, best = plans.limits, plans.optimal_reward
+    if limits.slack is None:
+        return ()
+    level = best - limits.slack * abs(best)
+    off = np.inf if limits.floor is None else abs(limits.floor - level) / max(abs(best), abs(level), 1e-300)
+    return (Check("slack", float(off), EQUAL),)
 
 
 def compared_with(found: Findings, plans: PlanSet, objective: SetObjective) -> tuple[Check, ...]:
@@ -179,15 +246,16 @@ def compared_with(found: Findings, plans: PlanSet, objective: SetObjective) -> t
     )
 
 
-def _fits(proof: SetProof, plans: PlanSet) -> bool:
+def _fits(proof: SetProof, plans: PlanSet, claim: Claim) -> bool:
     """Whether the vectors have the shapes that the plans need."""
     n, m, k = plans.mdp.n_states, plans.mdp.n_choices, plans.k
+    own = len(claim.criterion.own_floors(plans.mdp))
     parts = [part for part in (*proof.plans, proof.best_plan) if part is not None]
     return bool(
         len(proof.plans) == k
-        and proof.best.shape == (n,)
-        and (proof.best >= plans.mdp.first_choice[:-1]).all()
-        and (proof.best < plans.mdp.first_choice[1:]).all()
+        and proof.best.shape == (m,)
+        and proof.optimum_multipliers.shape == (own,)
+        and (proof.gap is None or proof.gap_multipliers.shape == (k, len(claim.floors)))
         and proof.optimum.shape[1:] == (n,)
         and (proof.gap is None or proof.gap.shape == (k, n))
         and all(p.h.shape[1:] == (n,) and p.w.shape[1:] == (m,) and p.y.shape == (n,) for p in parts)
@@ -214,24 +282,45 @@ def _distances(plans: list[ProvedPlan], objective: SetObjective) -> tuple[Floats
     return found, errors
 
 
-def _middles(intervals: list[tuple[float, float]]) -> tuple[Floats, Floats]:
-    """Middles and half widths of an array of intervals."""
-    low, high = np.moveaxis(np.array(intervals, dtype=np.float64), -1, 0)
-    return (low + high) / 2, (high - low) / 2
+def _values(
+    model: ExactModel, plans: list[ProvedPlan], criterion: Criterion, best: float, *, lower: bool = False
+) -> tuple[Floats, Floats]:
+    """(k,) middles, or lower ends, and half widths of the values of plans under a criterion."""
+    x = np.stack([plan.x for plan in plans])
+    ends = np.array([plan.reward for plan in plans]).T * model.unit
+    low, high = (criterion.values_of(end, x, model.mdp, best) for end in ends)
+    # A criterion may also depend on how often episodes end, which is known to within the error of x.
+    per_error = criterion.sensitivity(model.mdp, x) * np.array([plan.error for plan in plans])
+    wobble = np.where(per_error > 0, np.abs((low + high) / 2 - best) * per_error, 0.0)
+    error = (high - low) / 2 + wobble
+    return (low if lower else (low + high) / 2), error
 
 
-def _gap(
-    model: ExactModel, objective: SetObjective, plans: list[ProvedPlan] | None, x: Floats, proof: SetProof
-) -> float:
-    """An upper bound on how much more than x any points have along the gradient."""
+def _below_floors(claim: Claim, model: ExactModel, plans: list[ProvedPlan] | None, x: Floats) -> float | None:
+    """How far plans are below the floors at most, relative to the size of their terms."""
+    below = []
+    for i in claim.free:
+        for floor in claim.floors:
+            if plans is None:
+                below.append(floor.shortfall(model.mdp, x[i]))
+            else:
+                size = abs(floor.level) + float(np.abs(floor.weights(model.mdp)) @ x[i])
+                below.append(-spare(model, plans[i], floor)[0] / size if size > 0 else 0.0)
+    return max(below) if below else None
+
+
+def _gap(claim: Claim, model: ExactModel, plans: list[ProvedPlan] | None, x: Floats, proof: SetProof) -> float:
+    """An upper bound on how much more than x any points that meet the floors have along the gradient."""
     if proof.gap is None:
         return float("inf")
-    duals, tradeoff = [dual[None] for dual in proof.gap], objective.tradeoff_of_mean
-    if plans is not None and tradeoff is not None:
-        return gap_bound(model, plans, tradeoff / model.unit, objective.compared, duals, SMOOTHING) * model.unit
+    objective, floors = claim.objective, claim.floors
+    duals, form = [dual[None] for dual in proof.gap], objective.mean_form
+    if plans is not None and form is not None:
+        parts = (objective.compared, duals, SMOOTHING, floors, proof.gap_multipliers)
+        return gap_bound(model, plans, form, *parts) * model.unit
     gradient = objective.gradient(x) / model.unit
-    above = (model.upper_bound(row, h) - float(row @ now) for row, h, now in zip(gradient, duals, x, strict=True))
-    return sum(above) * model.unit
+    rows = zip(gradient, duals, proof.gap_multipliers, x, strict=True)
+    return sum(model.upper_bound(row, h, floors, m) - float(row @ now) for row, h, m, now in rows) * model.unit
 
 
 def _beyond(found: Floats | float, claimed: Floats | float, error: Floats | float, size: Floats | float) -> float:

@@ -1,7 +1,10 @@
 """The feasible set of one plan, its linear oracles, and the projection onto it."""
 
-from manyways.polytope.criterion import CRITERIA, Average, Criterion, Discounted
+from manyways.polytope.criterion import CRITERIA, Average, Best, Criterion, Discounted
+from manyways.polytope.episodic import Episodic
 from manyways.polytope.feasible_set import Polytope, largest_at_least
+from manyways.polytope.floors import Floor, feasible_plan
+from manyways.polytope.limits import Limits, floors_of, settle_limits
 from manyways.polytope.oracle import Oracle, Pause
 from manyways.polytope.policy_iteration import PolicyIteration
 from manyways.polytope.renumbering import RenumberedSweeps
@@ -12,8 +15,12 @@ __all__ = [
     "CRITERIA",
     "Answer",
     "Average",
+    "Best",
     "Criterion",
     "Discounted",
+    "Episodic",
+    "Floor",
+    "Limits",
     "Oracle",
     "Pause",
     "PolicyIteration",
@@ -21,5 +28,8 @@ __all__ = [
     "RenumberedSweeps",
     "Sweeps",
     "Vertex",
+    "feasible_plan",
+    "floors_of",
     "largest_at_least",
+    "settle_limits",
 ]

@@ -11,18 +11,20 @@ far off a point is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
 from manyways.errors import EmptyDomain, SettingError
-from manyways.model.graph import recurrent_core
+from manyways.model.graph import closed_components, reachable, recurrent_core
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import chain, deterministic, flow_residual, policy_of
 from manyways.polytope.criterion import Average, Criterion
+from manyways.polytope.floors import Floor, Floored
 from manyways.polytope.linear_program import LinearProgram, largest_minimum
 from manyways.polytope.oracle import RENUMBERED_FROM, SWEEPS_FROM, Oracle, Pause
 from manyways.polytope.policy_iteration import PolicyIteration
@@ -43,7 +45,7 @@ class Polytope:
         criterion: `Average()` by default.
         at_least: the smallest occupancy that any choice may have.
         oracle: replaces the choice of the linear oracle by size: `PolicyIteration`, `Sweeps` or `RenumberedSweeps`.
-        wrap: puts another oracle around the chosen one, such as one that adds a constraint or counts calls.
+        wrap: puts another oracle around the chosen one, such as one that counts calls.
         pause: called by oracles during long work; see `pausing`.
 
     Raises:
@@ -67,9 +69,12 @@ class Polytope:
         self.criterion = Average() if criterion is None else criterion
         self.at_least = at_least
         self.pause = pause or Pause()
-        self._kind, self._wrap = oracle, wrap
+        self.floors: tuple[Floor, ...] = ()
+        self._kind, self._wrap, self._randomised = oracle, wrap, False
+        self._optimum: Answer | None = None
+        self._ceiling: Answer | None = None
         chosen = self._chosen_oracle()
-        self._oracle = chosen if wrap is None else wrap(chosen)
+        self._oracle = self._plain = chosen if wrap is None else wrap(chosen)
 
     def _chosen_oracle(self) -> Oracle:
         """The one place where the linear oracle is chosen; `polytope.oracle` says why by size."""
@@ -90,10 +95,12 @@ class Polytope:
         # A copy, because a read-only array is another type to numba, which would compile everything twice.
         return self._oracle.best(np.array(c, dtype=np.float64), warm)
 
-    @cached_property
+    @property
     def optimum(self) -> Answer:
-        """The optimal plan for the model's own reward."""
-        return self.best(self.mdp.reward)
+        """The best plan for the model's own reward."""
+        if self._optimum is None:
+            self._optimum = self.best(self.mdp.reward)
+        return self._optimum
 
     def project(self, y: Floats) -> Floats:
         """(N,) the feasible point nearest to y, to a residual of 1e-9."""
@@ -110,10 +117,22 @@ class Polytope:
     def sample(self, rng: np.random.Generator) -> Floats:
         """(N,) the occupancy of a random policy: in each state a uniformly random distribution.
 
-        In a restricted domain, the feasible point nearest to it.
+        In a restricted domain, the feasible point nearest to it; with floors, a mixture of it and the best plan.
         """
         x = self.criterion.occupancy(self.mdp, self._random_policy(rng))
+        if self.floors:
+            return self._towards_optimum(x)
         return x if x.min() >= self.at_least else self.project(x)
+
+    def _towards_optimum(self, x: Floats) -> Floats:
+        """The point nearest to x (N,) on the line from the best plan to it that meets all floors."""
+        best, share = self.optimum.occupancy, 1.0
+        for floor in self.floors:
+            weights = floor.weights(self.mdp)
+            spare, height = float(weights @ best) - floor.level, float(weights @ x) - floor.level
+            if height < 0:
+                share = min(share, max(spare, 0.0) / (spare - height)) if spare > height else 0.0
+        return best + share * (x - best)
 
     def _random_policy(self, rng: np.random.Generator) -> Floats:
         weight = rng.exponential(size=self.size)
@@ -141,7 +160,7 @@ class Polytope:
 
     def twin(self) -> Polytope:
         """The same polytope with work space of its own, for another thread."""
-        return Polytope(
+        own = Polytope(
             self.mdp,
             self.criterion,
             at_least=self.at_least,
@@ -149,6 +168,66 @@ class Polytope:
             wrap=self._wrap,
             pause=self.pause,
         )
+        return (
+            own.within(self.floors, self.optimum, randomised=self._randomised, ceiling=self.ceiling)
+            if self.floors
+            else own
+        )
+
+    def with_reward_of(self, mdp: MDP) -> Polytope:
+        """The same polytope, with the same work space, for the same model with another reward."""
+        other = copy(self)
+        if mdp is not self.mdp:
+            other.mdp, other._optimum = mdp, None
+        return other
+
+    def within(
+        self, floors: Sequence[Floor], feasible: Vertex, *, randomised: bool = False, ceiling: Answer | None = None
+    ) -> Polytope:
+        """The part of the polytope that meets some floors, with the same work space.
+
+        Args:
+            floors: at least one.
+            feasible: a plan that meets them.
+            randomised: whether the best plans may randomise; otherwise they are deterministic policies.
+            ceiling: see the property; by default the optimum of this polytope.
+        """
+        slice_ = copy(self)
+        slice_._optimum = None
+        slice_._ceiling = self.optimum if ceiling is None else ceiling
+        discount, plain = self.criterion.discount, self._plain
+        slice_.floors, slice_._randomised = tuple(floors), randomised
+        slice_._oracle = Floored(
+            plain, self.mdp, discount, floors, feasible, self._vertex_of_one_class, randomised=randomised
+        )
+        return slice_
+
+    @property
+    def ceiling(self) -> Answer:
+        """The best plan for the model's reward, whatever limits were set to plans."""
+        return self.optimum if self._ceiling is None else self._ceiling
+
+    def unlimited_best(self, c: Floats) -> Answer:
+        """The vertex that maximises <c, x>, whether it meets the floors or not."""
+        return self._plain.best(np.array(c, dtype=np.float64), None)
+
+    def meets_floors(self, x: Floats) -> bool:
+        """Whether x (N,) meets all floors, up to rounding."""
+        return not isinstance(self._oracle, Floored) or self._oracle.meets(x)
+
+    def _vertex_of_one_class(self, choices: Ints) -> Vertex | None:
+        """The vertex of a policy; None if the policy has several recurrent classes."""
+        if self.criterion.discount == 1:
+            p = self.mdp.transitions[choices]
+            component, closed = closed_components(p)
+            if (
+                np.count_nonzero(
+                    np.bincount(component[reachable(p, self.mdp.start > 0)], minlength=len(closed))[closed]
+                )
+                > 1
+            ):
+                return None
+        return self.vertex_of(choices)
 
     @contextmanager
     def pausing(self, check: Callable[[], None]) -> Iterator[None]:

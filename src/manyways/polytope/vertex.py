@@ -29,10 +29,13 @@ class Answer(Vertex):
         value: <c, occupancy>.
         bound: no point of the feasible set has more than this; proved by weak duality, up to rounding.
         dual: (S,) the relative values that prove the bound, where the oracle has them.
+        multipliers: (m,) of the floors that the oracle respects, if any: the dual proves the bound for c plus the
+            multipliers times the floors' weights, minus the multipliers times their levels.
         memory: where the oracle stood at the end, for its next solve; of no use to anybody else.
     """
 
     value: float = field(kw_only=True)
     bound: float = field(kw_only=True)
     dual: Floats | None = field(default=None, kw_only=True, repr=False)
+    multipliers: Floats | None = field(default=None, kw_only=True, repr=False)
     memory: Any = field(default=None, kw_only=True, repr=False)

@@ -1,4 +1,4 @@
-"""The chart of reward against diversity: the set, its plans, the optimum, and the curve of a sweep."""
+"""The chart of reward (or cost) against diversity: the set, its plans, the optimum, and the curve of a sweep."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from manyways.describe.wording import Terms, terms_of
 from manyways.plans.planset import PlanSet
 
 if TYPE_CHECKING:
@@ -53,14 +54,12 @@ def price_chart(plans: PlanSet, sweep: Sweep | None) -> dict[str, Any]:
         plans: the set.
         sweep: a sweep of the same model, whose curve is drawn; or None.
     """
+    terms = terms_of(plans.mdp)
     apart = plans.distances.sum(axis=1) / max(plans.k - 1, 1)
-    mean = float(plans.rewards.mean())
-    curves = [] if sweep is None else [_curve(sweep, k) for k in sorted({row["k"] for row in sweep.good})]
-    points = [
-        (0.0, plans.optimal_reward),
-        (plans.diversity, mean),
-        *zip(apart.tolist(), plans.rewards.tolist(), strict=True),
-    ]
+    rewards, optimum = terms.shown(plans.rewards), terms.shown(plans.optimal_reward)
+    mean = float(rewards.mean())
+    curves = [] if sweep is None else [_curve(sweep, k, terms) for k in sorted({row["k"] for row in sweep.good})]
+    points = [(0.0, optimum), (plans.diversity, mean), *zip(apart.tolist(), rewards.tolist(), strict=True)]
     points += [(x, y) for curve in curves for _, x, y in curve["points"]]
     tallest = max(abs(y) for _, y in points)
     up = _Axis.over([y for _, y in points], 0.05 * tallest or 1.0, HEIGHT - BOTTOM, TOP)
@@ -77,12 +76,13 @@ def price_chart(plans: PlanSet, sweep: Sweep | None) -> dict[str, Any]:
         "bottom": HEIGHT - BOTTOM,
         "across": [tick for tick in across.ticks() if float(tick["text"]) >= 0],
         "up": up.ticks(),
-        "optimum": put(0.0, plans.optimal_reward),
+        "optimum": put(0.0, optimum),
         "set": put(plans.diversity, mean)
-        | {"text": f"this set: diversity {plans.diversity:.3f}, mean reward {mean:.4g}"},
+        | {"text": f"this set: diversity {plans.diversity:.3f}, mean {terms.noun} {mean:.4g}"},
         "plans": [
-            put(float(x), float(y)) | {"number": i + 1, "text": f"plan {i + 1}: mean distance {x:.3f}, reward {y:.4g}"}
-            for i, (x, y) in enumerate(zip(apart, plans.rewards, strict=True))
+            put(float(x), float(y))
+            | {"number": i + 1, "text": f"plan {i + 1}: mean distance {x:.3f}, {terms.noun} {y:.4g}"}
+            for i, (x, y) in enumerate(zip(apart, rewards, strict=True))
         ],
         "curves": [
             {
@@ -98,8 +98,9 @@ def price_chart(plans: PlanSet, sweep: Sweep | None) -> dict[str, Any]:
     }
 
 
-def _curve(sweep: Sweep, k: int) -> dict[str, Any]:
-    columns = (column.tolist() for column in sweep.curve(k))
+def _curve(sweep: Sweep, k: int, terms: Terms) -> dict[str, Any]:
+    tradeoffs, diversity, rewards = sweep.curve(k)
+    columns = (tradeoffs.tolist(), diversity.tolist(), terms.shown(rewards).tolist())
     return {"k": k, "points": list(zip(*columns, strict=True))}
 
 

@@ -11,16 +11,19 @@ from typing import Any
 import numpy as np
 
 from manyways.behaviours import StateActions
+from manyways.describe.wording import raised, terms_of
 from manyways.methods import VertexAscent
 from manyways.objectives import MeanDivergence
 from manyways.plans.certificate import Certificate
 from manyways.plans.planset import PlanSet
-from manyways.polytope import Average
+from manyways.polytope import Average, Episodic
 from manyways.registry import word_for
 
 OPTIONS = {
     ("MeanDivergence", "tradeoff"): "--tradeoff",
     ("Discounted", "discount"): "--discount",
+    ("Episodic", "longest"): "--longest",
+    ("Near", "radius"): "--apart",
     ("VertexAscent", "starts"): "--starts",
 }
 """The settings of classes that `manyways plan` has options for."""
@@ -32,15 +35,18 @@ WITHOUT_EFFECT = {("VertexAscent", "workers")}
 def facts(plans: PlanSet) -> list[tuple[str, str]]:
     """Names and texts of everything that was set and found."""
     proved = " (proved)" if plans.certificate is not None and plans.certificate.ok else ""
+    terms, unit = terms_of(plans.mdp), plans.criterion.unit
+    mean, best = terms.shown(plans.rewards.mean()), terms.shown(plans.optimal_reward)
     gap = f"{plans.gap:.4g}: the most that a first-order step could still gain"
     versions = ", ".join(f"{name} {version}" for name, version in plans.versions.items())
     found = [
         ("Model", f"{plans.mdp.name}: {plans.mdp.n_states:,} states, {plans.mdp.n_choices:,} choices"),
         ("Fingerprint of the model", plans.mdp.digest[:16]),
-        ("Objective", f"{plans.objective:.6g}: {plans.maximised.describe()}; mean reward {plans.rewards.mean():.6g}, diversity {plans.diversity:.4f}"),
-        ("Highest reward of any plan", f"{plans.optimal_reward:.6g} per step{proved}"),
+        ("Objective", f"{plans.objective:.6g}: {terms.objective(plans.maximised.describe())}; mean {terms.noun} {mean:.6g}, diversity {plans.diversity:.4f}"),
+        (f"{raised(terms.best)} {terms.noun} of any plan", f"{best:.6g} {unit}{proved}"),
+        ("Limits", plans.guarantee or "none"),
         ("What counts as different", _described(plans.behaviour)),
-        ("What counts as reward", _described(plans.criterion)),
+        (f"What counts as {terms.noun}", _described(plans.criterion)),
         ("Search", f"{_described(plans.method)}, seed {plans.seed}: {plans.status}, {plans.seconds:.2f} s"),
         ("Frank-Wolfe gap", gap if isfinite(plans.gap) else "not computed, because it was interrupted"),
         ("Programs", versions),
@@ -79,7 +85,7 @@ def reproduction(plans: PlanSet, file: Path | None) -> dict[str, str]:
     around = ", keep=plans.policies[list(plans.kept)], avoid=plans.avoided" if plans.kept or len(plans.avoided) else ""
     call = (
         f"mw.plan(plans.mdp, k={plans.k}, objective=plans.maximised, seed={plans.seed}, method=plans.method, "
-        f"criterion=plans.criterion, behaviour=plans.behaviour{around})"
+        f"criterion=plans.criterion, behaviour=plans.behaviour{_limits(plans)}{around})"
     )
     saved = (
         f"mw.load({str(file)!r})" if file is not None else "mw.load('plans.mw')  # the file in which you saved this set"
@@ -95,6 +101,18 @@ def _modules_outside(plans: PlanSet) -> list[str]:
     return sorted(module for module in modules if module.partition(".")[0] not in ("manyways", "__main__"))
 
 
+def _limits(plans: PlanSet) -> str:
+    """The limits as arguments of `manyways.plan`."""
+    limits = plans.limits
+    given = {
+        "slack": limits.slack,
+        "longer": limits.longer,
+        "floor": None if limits.slack is not None else limits.floor,
+    }
+    words = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+    return "".join(f", {word}" for word in [*words, *(["randomised=True"] if limits.randomised else [])])
+
+
 def _options(plans: PlanSet) -> list[str] | None:
     """The options of `manyways plan`, or None if there are no options for some of the settings."""
     settings = (
@@ -104,6 +122,13 @@ def _options(plans: PlanSet) -> list[str] | None:
         (plans.method, VertexAscent, "--method"),
     )
     options = ["--k", str(plans.k), "--seed", str(plans.seed)]
+    for word in _limits(plans).split(", ")[1:]:
+        name, _, value = word.partition("=")
+        options += [f"--{name}"] if value == "True" else [f"--{name}", value]
+    if plans.criterion.discount == 1 and isinstance(plans.criterion, Episodic) != bool(plans.mdp.ends):
+        options += ["--per", plans.criterion.unit.removeprefix("per ")]
+    elif isinstance(plans.criterion, Episodic):
+        options += ["--per", "episode"]
     for kind, default, option in settings:
         own, name = [], type(kind).__name__
         for field in _changed_fields(kind):

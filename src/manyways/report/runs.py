@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from manyways.describe import Measure
+from manyways.describe.wording import terms_of
 from manyways.plans.planset import PlanSet
 from manyways.report.pictures import Canvas
 
@@ -18,8 +19,8 @@ STEPS_IN_ALL, LONGEST_RUN, SHORTEST_RUN, USUAL_RUN = 40_000, 2_000, 40, 200
 def sampled_runs(plans: PlanSet, measured: list[Measure], canvas: Canvas | None) -> list[list[dict[str, Any]]]:
     """A few runs of each plan.
 
-    Each has, by step, the cell (without a map: the choice) and the expected reward of the steps so far; and the steps
-    at which it reached the goal or ended an episode, with the kinds of these ends.
+    Each has, by step, the cell (without a map: the choice) and the expected reward or cost of the steps so far; and the
+    steps at which it reached the goal or ended an episode, with the kinds of these ends.
 
     All plans are run with the same seeds, so that runs with the same number can be compared. A run ends with its second
     visit to the goal, or with its second episode, unless the limit on its length comes first.
@@ -41,7 +42,7 @@ def sampled_runs(plans: PlanSet, measured: list[Measure], canvas: Canvas | None)
             met = np.flatnonzero(run.ends >= 0 if kinds else goal[run.states])[:ROUNDS].tolist()
             end = met[-1] + 1 if len(met) == ROUNDS else length
             at = run.choices if canvas is None else canvas.cells(canvas.layout.cells[run.states])
-            earned = [float(f"{x:.5g}") for x in np.cumsum(run.rewards)[:end]]
+            earned = [float(f"{x:.5g}") for x in terms_of(mdp).shown(np.cumsum(run.rewards)[:end])]
             ends = [kinds[kind] for kind in run.ends[met]] if kinds else None
             own.append({"at": at[:end].tolist(), "earned": earned, "met": met, "ends": ends})
         runs.append(own)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -10,6 +11,8 @@ from urllib.parse import parse_qsl
 import numpy as np
 
 from manyways.describe import Measure, Portrait, measures, portraits, survey_of
+from manyways.describe.survey import negligible
+from manyways.describe.wording import terms_of
 from manyways.model.mdp import MDP
 from manyways.plans.planset import PlanSet
 from manyways.report.chart import price_chart
@@ -22,8 +25,6 @@ from manyways.types import Floats
 if TYPE_CHECKING:
     from manyways.studies.sweeps import Sweep
 
-NOTHING = 1e-9
-"""An optimal reward below this, relative to the mean absolute reward of the plans, is rounding."""
 ON_CARDS = ("steps to goal", "reaches goal", "chance of reaching goal")
 """The measures on the card of each plan, besides the first two: reward and loss."""
 COMPARED = 40
@@ -38,22 +39,26 @@ def view_of(plans: PlanSet, sweep: Sweep | None = None, plans_file: Path | None 
         sweep: a sweep of the same model, whose curve is drawn beside the set.
         plans_file: where the plans are saved, for the commands that the page shows.
     """
-    survey = survey_of(plans)
+    survey, terms = survey_of(plans), terms_of(plans.mdp)
     measured, words = measures(survey), portraits(survey)
     return {
         "model": plans.mdp.name,
         "model_settings": _settings_of_source(plans.mdp),
         "k": plans.k,
+        "guarantee": plans.guarantee,
         "promise": _promise(plans),
         "settings": {
             "k": plans.k,
-            "tradeoff": None if plans.tradeoff is None else f"{plans.tradeoff:.6g}",
+            "tradeoff": None if plans.tradeoff in (None, inf) else f"{plans.tradeoff:.6g}",
+            "slack": "" if plans.limits.slack is None else f"{100 * plans.limits.slack:.6g}",
             "seed": plans.seed,
         },
         "drawn": plans.mdp.layout is not None,
         "marks": map_marks(plans.mdp),
         "cards": [_card(plans, i, words[i], measured, survey.by_state[i]) for i in range(plans.k)],
-        "optimum": f"{plans.optimal_reward:.4g}",
+        "terms": terms,
+        "unit": plans.criterion.unit,
+        "optimum": f"{terms.shown(plans.optimal_reward):.4g}",
         "diversity": f"{plans.diversity:.3f}",
         "table": measure_table(measured, plans.k),
         "distances": distance_table(plans),
@@ -77,21 +82,24 @@ def _settings_of_source(mdp: MDP) -> str:
 
 def _promise(plans: PlanSet) -> str:
     """How good the plans are, in one sentence."""
-    low, high, best = float(plans.rewards.min()), float(plans.rewards.max()), plans.optimal_reward
-    who = "These plans earn" if plans.k > 1 else "It earns"
-    if best <= NOTHING * float((plans.occupancies @ np.abs(plans.mdp.reward)).max()):
-        span = " to ".join(dict.fromkeys((f"{low:.4g}", f"{high:.4g}")))
-        return f"{who} {span} a step, where no plan can earn more than {best:.4g}."
-    span = " to ".join(dict.fromkeys(_percent_of_best(reward / best) for reward in (low, high)))
-    return f"{who} {span} % of what the very best plan earns."
+    terms, best = terms_of(plans.mdp), float(terms_of(plans.mdp).shown(plans.optimal_reward))
+    ends = (float(end) for end in np.sort(terms.shown(plans.rewards))[[0, -1]])
+    who = f"These plans {terms.verb}" if plans.k > 1 else f"It {terms.verb}s"
+    if best <= negligible(plans):
+        span = " to ".join(dict.fromkeys(f"{end:.4g}" for end in ends))
+        return f"{who} {span} {plans.criterion.unit}, where no plan can {terms.beyond} than {best:.4g}."
+    span = " to ".join(dict.fromkeys(_percent_of_best(end / best) for end in ends))
+    return f"{who} {span} % of what the very best plan {terms.verb}s."
 
 
 def _percent_of_best(share: float) -> str:
-    """In percent; shares close to 1 are rounded down, so that only the optimum is called 100 %."""
+    """In percent; shares close to 1 are rounded away from it, so that only the optimum is called 100 %."""
     percent = 100 * share
-    if percent > 100 - 1e-7:
+    if abs(percent - 100) < 1e-7:
         return "100"
-    return f"{percent + 0.0:.0f}" if percent < 99 else f"{np.floor(10 * percent) / 10:.1f}"
+    if abs(percent - 100) > 1:
+        return f"{percent + 0.0:.0f}"
+    return f"{np.floor(10 * percent) / 10 if percent < 100 else np.ceil(10 * percent) / 10:.1f}"
 
 
 def _card(plans: PlanSet, i: int, words: Portrait, measured: list[Measure], by_state: Floats) -> dict[str, Any]:
@@ -126,6 +134,7 @@ def _script_data(plans: PlanSet, words: list[Portrait], measured: list[Measure],
         world, visited = world_of(mdp, canvas), None
         pictures = [picture_of(row, canvas) for row in by_state]
     return {
+        "noun": terms_of(mdp).noun,
         "world": world,
         "distances": [[round(float(x), 3) for x in row] for row in plans.distances],
         "plans": [

@@ -35,6 +35,7 @@ class PlanRequest:
         archive: the content of the plan file.
         k: how many plans.
         tradeoff: of the new set; None leaves the objective as it is.
+        slack: how much worse than the best plan, as a share, new plans may be; None for the other limits of the old set.
         seed: of every random draw.
         keep: the keys of the plans to keep. A plan that the set holds twice is kept twice; all others are replaced.
         time_limit_s: how long to search.
@@ -43,6 +44,7 @@ class PlanRequest:
     archive: bytes
     k: int
     tradeoff: float | None
+    slack: float | None
     seed: int
     keep: tuple[str, ...]
     time_limit_s: float
@@ -74,8 +76,10 @@ def run_planner(pipe: Connection) -> None:
 def set_label(plans: PlanSet, kept: int = 0) -> str:
     """A short text by which people tell sets apart."""
     words = [f"{plans.k} plan{'s' if plans.k > 1 else ''}"]
+    if plans.limits.slack is not None:
+        words.append(f"within {100 * plans.limits.slack:g} %")
     if plans.tradeoff is not None:
-        words.append(f"tradeoff {plans.tradeoff:g}")
+        words.append(f"tradeoff {plans.tradeoff:.4g}")
     words.append(f"seed {plans.seed}")
     if kept:
         words.append(f"{kept} kept")
@@ -102,12 +106,18 @@ def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> Planned
     old = PlanSet.from_bytes(request.archive, "the plans")
     kept = [i for i in range(old.k) if old[i].key in request.keep]
     replaced = [i for i in range(old.k) if i not in kept] if kept else []
+    limits, method = old.limits, old.method if old.method.keeps_plans or not kept else None
+    respected = method is None or method.respects_floors
     plans = plan(
         old.mdp,
         request.k,
         seed=request.seed,
         objective=_objective(old.maximised, request.tradeoff),
-        method=old.method if old.method.keeps_plans or not kept else None,
+        method=method,
+        slack=request.slack if respected else None,
+        floor=limits.floor if request.slack is None and limits.slack is None else None,
+        longer=limits.longer,
+        randomised=limits.randomised,
         criterion=old.criterion,
         behaviour=old.behaviour,
         time_limit_s=request.time_limit_s,

@@ -8,7 +8,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
 from functools import cached_property
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -93,7 +93,8 @@ class Session:
             raise Refused(_too_few(len(keep)))
         seed = _integer("Seed", asked.get("seed", 0), 0, SEEDS - 1)
         tradeoff = self._tradeoff(asked.get("tradeoff"), number)
-        return self.worker.start(PlanRequest(self.archive(number), k, tradeoff, seed, keep, self._time_limit_s))
+        slack = _slack(asked.get("slack"))
+        return self.worker.start(PlanRequest(self.archive(number), k, tradeoff, slack, seed, keep, self._time_limit_s))
 
     def mark(self, sent: Mapping[str, Any]) -> State:
         """Store what someone said about a plan."""
@@ -138,7 +139,7 @@ class Session:
 
     def _tradeoff(self, given: Any, number: int) -> float | None:
         """The tradeoff to plan with; the page sends null for a set whose objective has no tradeoff."""
-        if given is None and self.plans(number).tradeoff is None:
+        if given is None and self.plans(number).tradeoff in (None, inf):
             return None
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < 1e300:
             raise Refused("the worth of diversity (tradeoff) must be a finite number of at least 0")
@@ -164,6 +165,15 @@ def _keys(keep: Any, shown: StoredSet) -> tuple[str, ...]:
     if unknown:
         raise Refused(f"there is no plan {unknown[0][:20]!r} in set {shown.number} to keep")
     return tuple(key for key in shown.keys if key in keep)
+
+
+def _slack(given: Any) -> float | None:
+    """The share by which new plans may be worse than the best one; the page sends null for no such limit."""
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < 1e300:
+        raise Refused("the share that plans may give up must be a number of at least 0")
+    return float(given)
 
 
 def _too_few(kept: int) -> str:

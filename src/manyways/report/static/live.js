@@ -142,6 +142,7 @@ get("again").addEventListener("submit", (event) => {
     const answer = await ask("plan", {
       k: Number(fields.k.value),
       tradeoff: fields.tradeoff ? Number(fields.tradeoff.value) : null, // some objectives have no tradeoff
+      slack: fields.slack && fields.slack.value !== "" ? Number(fields.slack.value) / 100 : null, // empty: no such limit
       seed: Number(fields.seed.value),
       keep: kept(),
       set: shownSet,

@@ -148,7 +148,7 @@ class Stage {
       round = `episode ${before.length + 1}: `;
       if (met.includes(step)) words += ends[before.length] === "goal" ? ", then the goal" : `, then the end (${ends[before.length]})`;
     } else if (met.includes(step)) words = `reached the goal after ${step - last - 1} steps${place}`;
-    return `${round}${words}; expected reward so far ${earned[step].toPrecision(4)}`;
+    return `${round}${words}; expected ${data.noun} so far ${earned[step].toPrecision(4)}`;
   }
   advance() {
     this.step = Math.min(this.step + 1, this.run.at.length - 1);

@@ -1,0 +1,32 @@
+"""What holds for every plan of a set, in one sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from manyways.describe.wording import joined, number, percent, quantity, terms_of
+
+if TYPE_CHECKING:
+    from manyways.plans.planset import PlanSet
+
+
+def guarantee(plans: PlanSet) -> str | None:
+    """The limits that every plan keeps: "Every plan earns at least 4.69 per step, within 10 % of the best possible."
+
+    None if plans were not limited.
+    """
+    limits, terms, unit = plans.limits, terms_of(plans.mdp), plans.criterion.unit
+    who = "Every plan" if len(plans.kept_below) == 0 else "Every new plan"
+    parts = []
+    if limits.floor is not None:
+        edge = "at most" if terms.sign < 0 else "at least"
+        within = "" if limits.slack is None else f", within {percent(limits.slack)} of the best possible"
+        parts.append(f"{who} {terms.verb}s {edge} {number(terms.shown(limits.floor))} {unit}{within}.")
+    if limits.way is not None:
+        longer = "" if limits.longer is None else f", at most {percent(limits.longer)} more than the shortest way"
+        parts.append(f"{who} reaches the goal in at most {quantity(limits.way)} steps on average{longer}.")
+    if plans.kept_below:
+        kept = joined([str(i + 1) for i in plans.kept_below])
+        plural = "s" if len(plans.kept_below) > 1 else ""
+        parts.append(f"Plan{plural} {kept}, kept from an earlier set, {'are' if plural else 'is'} worse than that.")
+    return " ".join(parts) or None

@@ -1,0 +1,69 @@
+"""Costs on the command line: what tables show, and the note on rewards that are probably costs."""
+
+from __future__ import annotations
+
+import pytest
+from commands import DONE
+
+import manyways as mw
+from manyways.cli.common import note_on_costs, with_settings
+from manyways.formats import write_model
+
+
+def errands() -> mw.MDP:
+    rows = [
+        ("start", "short", "goal", 1.0, 2.0),
+        ("start", "long", "middle", 1.0, 2.0),
+        ("middle", "on", "goal", 1.0, 1.0),
+    ]
+    return mw.MDP.from_transitions(
+        [*rows, ("goal", "again", "start", 1.0, 0.0)], labels={"goal": ["goal"]}, name="errands"
+    )
+
+
+@pytest.fixture
+def costly(here) -> str:
+    mw.plan(errands().minimising(), 2, 4.0, criterion=mw.Average()).save(here / "costly.mw")
+    return "costly.mw"
+
+
+def test_the_table_shows_costs(manyways, costly):
+    answer = manyways("show", costly)
+    assert answer.code == DONE
+    assert "cost ┃ above least ┃" in " ".join(answer.out.split())
+    assert "minus mean cost + 4" in answer.words
+    assert "optimal cost 1.0000" in answer.words
+    assert "reward" not in answer.words
+
+
+def test_json_keeps_rewards_and_says_that_they_are_minus_costs(manyways, costly):
+    answer = manyways("show", costly, "--json").json
+    assert answer["model"]["costs"] is True
+    assert answer["optimal_reward"] == pytest.approx(-1.0)
+
+
+def test_simulations_show_costs(manyways, costly):
+    answer = manyways("simulate", costly, "--steps", "600")
+    assert "plan 1, cost per step" in answer.out
+    low, high = (float(part) for part in answer.out.split("run in the model")[1].split("│")[2].split(" to "))
+    assert low <= 1.0 <= high
+
+
+def test_a_reward_that_looks_like_a_cost_is_pointed_out(here, capsys):
+    write_model(errands(), here / "errands.drn")
+    note_on_costs(mw.read("errands.drn"))
+    assert capsys.readouterr().err == (
+        "manyways: the reward of errands is maximised, although it looks like a cost: to minimise it, use --minimise, "
+        "?minimise=true in the source, or mdp.minimising() in Python; --maximise hides this note\n"
+    )
+    for said in ("errands.drn?minimise=true", "errands.drn?minimise=false", "nine-rooms:7"):
+        note_on_costs(mw.read(said))
+    assert capsys.readouterr().err == ""
+
+
+def test_options_become_settings():
+    assert with_settings("a.drn", restart=None, without=None, minimise=None) == "a.drn"
+    assert with_settings("a.drn?reward=x", without=["mud", "a wall"], minimise=True) == (
+        "a.drn?reward=x&without=mud&without=a+wall&minimise=true"
+    )
+    assert with_settings("a.drn", without=[], minimise=False) == "a.drn?minimise=false"
