@@ -57,9 +57,11 @@ if TYPE_CHECKING:
     from manyways.plans import Certificate, Plan, PlanSet, Policy, load, load_policy, verify
     from manyways.plans.simulation import simulate
     from manyways.polytope import Average, Criterion, Discounted, Episodic, Limits, Polytope
+    from manyways.ranges import Freedom, freedom
     from manyways.studies.experiments import paper
     from manyways.studies.results import Results
     from manyways.studies.sweeps import Sweep, sweep
+    from manyways.ways import Ways, how_many
     from manyways.worlds import four_rooms, grid_world, nine_rooms, room_world, tiled_rooms
 
 _HOME = {
@@ -107,9 +109,11 @@ _HOME = {
     "plans": ("Certificate", "Plan", "PlanSet", "Policy", "load", "load_policy", "verify"),
     "plans.simulation": ("simulate",),
     "polytope": ("Average", "Criterion", "Discounted", "Episodic", "Limits", "Polytope"),
+    "ranges": ("Freedom", "freedom"),
     "studies.experiments": ("paper",),
     "studies.results": ("Results",),
     "studies.sweeps": ("Sweep", "sweep"),
+    "ways": ("Ways", "how_many"),
     "worlds": ("four_rooms", "grid_world", "nine_rooms", "room_world", "tiled_rooms"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
@@ -129,6 +133,7 @@ __all__ = [
     "Features",
     "Format",
     "FrankWolfe",
+    "Freedom",
     "Grid",
     "Grouping",
     "JointDivergence",
@@ -163,12 +168,15 @@ __all__ = [
     "Status",
     "Sweep",
     "VertexAscent",
+    "Ways",
     "end_components",
     "explore",
     "four_rooms",
+    "freedom",
     "from_mdptoolbox",
     "from_quantecon",
     "grid_world",
+    "how_many",
     "load",
     "load_policy",
     "nine_rooms",

@@ -61,6 +61,21 @@ def occupancy_maps(mdp: MDP, occupancies: Floats, titles: Sequence[str], heading
     return figure
 
 
+def falling_distances(distances: Sequence[float], apart: float, name: str) -> Figure:
+    """How far each further way is from those before it, and the distance below which ways are not called different."""
+    figure = Figure(figsize=(6, 3.6), layout="constrained")
+    panel = figure.subplots()
+    numbers = range(2, 2 + len(distances))
+    panel.plot(numbers, distances, "o-", color=TIME)
+    panel.axhline(apart, color=WALL, linestyle="--", linewidth=1)
+    panel.annotate("nearer ways are not called different", (1.02, apart), fontsize=8, va="bottom", xycoords="data")
+    panel.set(xlim=(1, max(len(distances), 2) + 1.5), ylim=(0, 0.72), xticks=list(numbers))
+    panel.set_xlabel("number of the way")
+    panel.set_ylabel("distance from the nearest way before it")
+    panel.set_title(name, parse_math=False)
+    return figure
+
+
 def check_picture_path(path: Path) -> None:
     """Raise an `OutputError` if no picture can be written to `path`. Called before long work."""
     if path.suffix.lower() not in PICTURE_FORMATS:

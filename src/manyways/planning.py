@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from math import inf
@@ -19,28 +19,16 @@ from manyways.behaviours import BEHAVIOURS, Behaviour, StateActions
 from manyways.errors import SettingError, check_integer
 from manyways.formats import read
 from manyways.methods import METHODS, Ascent, Halted, Method, Progress, Status, Trace, VertexAscent, Watch
-from manyways.model.episodes import goal_ends
+from manyways.methods.clones import without_clones
 from manyways.model.mdp import MDP
-from manyways.model.occupancy import check_policy, deterministic
-from manyways.objectives import OBJECTIVES, MeanDivergence, Objective, SetObjective
+from manyways.model.occupancy import check_policy
+from manyways.objectives import OBJECTIVES, LeastDivergence, MeanDivergence, Objective, SetObjective
 from manyways.plans import Certificate, PlanSet
 from manyways.plans.checker import SetProof
 from manyways.plans.proofs import prove_set
 from manyways.plans.verification import Claim, Findings, compared_with, examine
-from manyways.polytope import (
-    CRITERIA,
-    Average,
-    Best,
-    Criterion,
-    Episodic,
-    Limits,
-    Polytope,
-    Vertex,
-    feasible_plan,
-    floors_of,
-    settle_limits,
-)
-from manyways.polytope.limits import DEFAULT_SLACK, is_meaningful
+from manyways.polytope import CRITERIA, Criterion, Polytope, Vertex
+from manyways.tasks import APART, Task, asked_limits, default_criterion, settled_task
 from manyways.types import Floats
 
 
@@ -53,6 +41,7 @@ def plan(
     floor: float | None = None,
     longer: float | None = None,
     randomised: bool = False,
+    fewer: bool = False,
     seed: int = 0,
     objective: Objective | None = None,
     method: Method | None = None,
@@ -78,6 +67,8 @@ def plan(
         longer: every plan's mean way to the goal is at most this share longer than the shortest one. Needs a goal that
             leads back to the start.
         randomised: whether plans may randomise where that is better within the limits.
+        fewer: whether to return fewer than k plans where no further plan is really different from the others (nearer than
+            0.1 nats); `PlanSet.ways` says so.
         seed: every random draw comes from it; the same seed gives the same plans.
         objective: what to maximise instead of the paper's objective with `tradeoff`.
         method: how to search; `VertexAscent()` by default.
@@ -106,27 +97,34 @@ def plan(
     aim = MeanDivergence(tradeoff) if objective is None else OBJECTIVES.check(objective)
     method = VertexAscent() if method is None else METHODS.check(method)
     behaviour = StateActions() if behaviour is None else BEHAVIOURS.check(behaviour)
-    asked = _asked_limits(slack, floor, longer, randomised, method)
+    asked = asked_limits(slack, floor, longer, randomised, method)
     discounted = criterion is not None and CRITERIA.check(criterion).discount < 1
     mdp = read(source, absorbing=discounted)
-    if criterion is None:
-        criterion = Episodic() if mdp.ends else Average()
+    criterion = default_criterion(mdp) if criterion is None else criterion
     _check_memory(mdp, k)
     kept, avoided = _given(mdp, k, method, keep, avoid)
 
     watch = Watch(time_limit_s, progress)
     watch.tell(0, 1, float("nan"), "finding the best plan")
     # Without the best plan there is nothing to return, so it is not limited in time.
-    task = _task(Polytope(mdp, criterion), aim, asked, method)
+    task = settled_task(Polytope(mdp, criterion), aim, asked, method)
     worth = task.aim.on(task.polytope.mdp, behaviour.on(mdp))
     with watch.catching_interrupts():
         ascent, realised = _search(method, task.polytope, worth, k, seed, watch, kept, avoided)
+        like = None
+        if (objective is None and tradeoff is None) or fewer:
+            least = LeastDivergence(inf).on(task.polytope.mdp, worth.compared)
+            realised, like = _different(task, least, realised, len(kept), seed, watch, APART if fewer else None)
         values = task.criterion.values(mdp, np.stack([x for _, x in realised]))
         best_first = np.argsort(-values, kind="stable")
         policies, occupancies = (np.stack([realised[i][part] for i in best_first]) for part in (0, 1))
         stayed = tuple(int(i) for i in np.flatnonzero(best_first < len(kept)))
         claim = Claim(
-            worth, task.criterion, task.best, task.polytope.floors, tuple(i for i in range(k) if i not in stayed)
+            worth,
+            task.criterion,
+            task.best,
+            task.polytope.floors,
+            tuple(i for i in range(len(policies)) if i not in stayed),
         )
         proof, found = _examine(task.polytope, claim, policies, occupancies, watch, ascent)
     plans = PlanSet(
@@ -151,96 +149,12 @@ def plan(
         kept=stayed,
         avoided=avoided,
         limits=task.limits,
+        asked=k,
+        like=None if like is None else int(np.flatnonzero(best_first == like)[0]),
     )
     # Where nothing is proved exactly, the claims are what was found, and comparing them would prove nothing.
     claims = compared_with(found, plans, worth) if found.exact else ()
     return _certified(plans, Certificate((*found.checks, *claims)))
-
-
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """What to plan, with all settings that depend on the model filled in.
-
-    Attributes:
-        polytope: the feasible set of each plan, floors included, on the model whose reward is maximised.
-        aim, criterion, limits: the settings.
-        best: the highest value of any plan.
-    """
-
-    polytope: Polytope
-    aim: Objective
-    criterion: Criterion
-    limits: Limits
-    best: float
-
-
-def _asked_limits(
-    slack: float | None, floor: float | None, longer: float | None, randomised: bool, method: Method
-) -> Limits:
-    """The limits that were asked for, if they fit together and the method can keep them."""
-    if slack is not None and floor is not None:
-        raise SettingError(
-            "give the least value of a plan in one way: ",
-            in_python="either slack, a share of the best value, or floor, the value itself",
-            on_command_line="either --slack, a share of the best value, or --floor, the value itself",
-        )
-    limits = Limits(slack=slack, floor=floor, longer=longer, randomised=randomised)
-    if limits.any and not method.respects_floors:
-        raise SettingError(
-            f"{method!r} cannot keep plans within limits; ",
-            in_python="use a method that can, such as VertexAscent()",
-            on_command_line="use --method vertex-ascent",
-        )
-    return limits
-
-
-def _task(polytope: Polytope, aim: Objective, asked: Limits, method: Method) -> _Task:
-    """Find the best plan, and fill in what depends on it."""
-    mdp, explicit = polytope.mdp, getattr(aim, "tradeoff", None)
-    criterion, best = polytope.criterion.settled(polytope)
-    if not asked.any and explicit is None and method.respects_floors:
-        asked = _default_limits(asked, mdp, best)
-    if explicit == inf and not asked.any:
-        raise SettingError(
-            "a tradeoff of infinity means nothing but diversity, so plans need a limit; ",
-            in_python="give slack=0.1 as well",
-            on_command_line="give --slack 10% as well",
-        )
-    limits, seeds = settle_limits(asked, polytope, criterion, best)
-    planned = polytope.with_reward_of(criterion.planned(mdp, best.value))
-    planned.criterion = criterion
-    own, floors = criterion.own_floors(mdp), floors_of(limits, criterion, mdp, best.value)
-    ceiling = planned.optimum
-    if own:
-        feasible = feasible_plan(planned, own, [best.vertex, ceiling])
-        ceiling = planned.within(own, feasible, randomised=True).optimum
-    scale = _worth_of_diversity(mdp, best) * criterion.planned_per_reward
-    if floors:
-        feasible = feasible_plan(planned, floors, [*seeds, ceiling])
-        planned = planned.within(floors, feasible, randomised=limits.randomised, ceiling=ceiling)
-    return _Task(planned, aim.settled(scale), criterion, limits, best.value)
-
-
-def _default_limits(asked: Limits, mdp: MDP, best: Best) -> Limits:
-    """Within 10 % of the best value; where a share of it means nothing, of the shortest way or of the rewards' spread."""
-    if is_meaningful(mdp, best):
-        return replace(asked, slack=DEFAULT_SLACK)
-    if goal_ends(mdp) is not None:
-        return replace(asked, longer=DEFAULT_SLACK)
-    return replace(asked, floor=best.value - DEFAULT_SLACK * _spread(mdp, best.vertex))
-
-
-def _spread(mdp: MDP, vertex: Vertex) -> float:
-    """The mean distance of the rewards along a plan from their mean: unlike the mean, it does not depend on which reward
-    counts as zero, and unlike the largest reward not on penalties that no good plan pays."""
-    x = vertex.occupancy
-    return float(x @ np.abs(mdp.reward - float(x @ mdp.reward)))
-
-
-def _worth_of_diversity(mdp: MDP, best: Best) -> float:
-    """The tradeoff to use if none is given, measured with preferences that nobody modelled (docs/limits.md)."""
-    earned = abs(float(best.vertex.occupancy @ mdp.reward))
-    return _spread(mdp, best.vertex) / 8 or earned / 4 or 1.0
 
 
 def _certified(plans: PlanSet, certificate: Certificate) -> PlanSet:
@@ -282,9 +196,32 @@ def _search(
             ascent = Ascent(np.stack([polytope.optimum.occupancy] * (k - len(kept))), end.status, Trace.of([]))
     if ascent.choices is None:
         new = [polytope.realise(row) for row in ascent.point]
-    else:  # vertices: their policies are known, and each has one recurrent class
-        new = [(deterministic(mdp, own), x) for own, x in zip(ascent.choices, ascent.point, strict=True)]
+    else:
+        new = [polytope.realised(Vertex(x, own)) for own, x in zip(ascent.choices, ascent.point, strict=True)]
     return ascent, given[: len(kept)] + new
+
+
+def _different(
+    task: Task,
+    least: SetObjective,
+    realised: list[tuple[Floats, Floats]],
+    kept: int,
+    seed: int,
+    watch: Watch,
+    apart: float | None,
+) -> tuple[list[tuple[Floats, Floats]], int | None]:
+    """The (policy, occupancy) pairs without clones; see `methods.clones`. The first `kept` ones stay."""
+    mdp = task.polytope.mdp
+    order = [*range(kept), *sorted(range(kept, len(realised)), key=lambda i: -float(realised[i][1] @ mdp.reward))]
+    plans = [Vertex(realised[i][1]) for i in order]
+    known = {id(plan): realised[i] for plan, i in zip(plans, order, strict=True)}
+    with task.polytope.pausing(watch.check):
+        try:
+            found, like = without_clones(task.polytope, least, plans, kept, seed, watch, apart)
+        except Halted:
+            return realised, None
+    pairs = [known.get(id(plan)) or task.polytope.realised(plan) for plan in found]
+    return pairs, like
 
 
 def _examine(

@@ -2,7 +2,8 @@
 
 Methods, objectives, behaviours and criteria are frozen dataclasses of settings. Each axis has one `Registry`. A class
 that is registered can be named in a plan file (by its class name) and on the command line (`VertexAscent` is
-`vertex-ascent`). Nothing else in the package lists the classes of an axis.
+`vertex-ascent`). Where the classes of an axis share an ending, their words leave it out (`LeastDivergence` is `least`).
+Nothing else in the package lists the classes of an axis.
 
 Packages add their own classes with `@manyways.register`. If such a package names its module as an entry point in the
 group `manyways`, it is imported when a file or a command names a class that is not known yet.
@@ -39,10 +40,11 @@ class Registry(Generic[Kind]):
         noun: what an object of the axis is called in messages: "method".
         base: the class that all of them derive from.
         example: how to make one, for messages: "VertexAscent()".
+        ending: of class names, left out of their words on the command line: "Divergence".
     """
 
-    def __init__(self, noun: str, base: type[Kind], example: str) -> None:
-        self.noun, self.base, self.example = noun, base, example
+    def __init__(self, noun: str, base: type[Kind], example: str, ending: str = "") -> None:
+        self.noun, self.base, self.example, self.ending = noun, base, example, ending
         self._classes: dict[str, type[Kind]] = {}
 
     def add(self, kind: Class) -> Class:
@@ -62,11 +64,15 @@ class Registry(Generic[Kind]):
 
     def words(self) -> list[str]:
         """The names of all registered classes as the command line writes them."""
-        return [word_for(name) for name in self._classes]
+        return [self.word_for(name) for name in self._classes]
+
+    def word_for(self, class_name: str) -> str:
+        """`VertexAscent` -> `vertex-ascent`; with the ending Divergence, `LeastDivergence` -> `least`."""
+        return word_for(class_name.removesuffix(self.ending) or class_name)
 
     def named(self, word: str) -> type[Kind]:
         """The class with a command-line name."""
-        return self._find(word, word_for)
+        return self._find(word, self.word_for)
 
     def check(self, value: Any) -> Kind:
         """Return `value`, or raise a `SettingError` if it is not an object of this axis."""

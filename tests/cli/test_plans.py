@@ -55,7 +55,10 @@ def test_plan_as_json(manyways):
         "states": 15,
         "choices": plans.mdp.n_choices,
         "digest": mw.read("map.txt").digest,
+        "costs": False,
     }
+    assert found["limits"] == {"slack": None, "floor": None, "longer": None, "way": None, "randomised": False}
+    assert found["guarantee"] is None
     assert found["k"] == 2
     assert found["seed"] == 3
     assert found["tradeoff"] == 8.0
@@ -90,9 +93,12 @@ def test_options_reach_the_plan(manyways, options, settings):
     assert answer.json["behaviour"] == repr(expected.behaviour)
 
 
-def test_tradeoff_is_the_optimal_reward_by_default(manyways):
+def test_the_default_tradeoff_is_an_eighth_of_the_spread_of_rewards(manyways):
     found = manyways("plan", "map.txt", "--k", "2", "--method", "frank-wolfe", "--json").json
-    assert found["tradeoff"] == found["optimal_reward"]
+    best = mw.plan("map.txt", 1)
+    time, reward = best.occupancies[0], best.mdp.reward
+    assert found["tradeoff"] == pytest.approx(time @ abs(reward - best.optimal_reward) / 8, rel=1e-9)
+    assert found["limits"]["floor"] is None, "Frank-Wolfe cannot keep plans within limits"
 
 
 def test_show_repeats_the_table(manyways, here, saved, plans):
@@ -192,7 +198,8 @@ def test_out_of_time(manyways):
 
 def test_out_of_iterations(manyways, here):
     (here / "corridor.txt").write_text("#####\n#S.G#\n#####\n")
-    answer = manyways("plan", "corridor.txt", "--k", "4", "--method", "projected-gradient", "--json")
+    command = ("plan", "corridor.txt", "--k", "4", "--tradeoff", "60", "--method", "projected-gradient", "--json")
+    answer = manyways(*command)
     assert answer.code == FAILED
     assert answer.json["status"] == "iteration limit"
     assert answer.json["verified"] is True
@@ -266,17 +273,17 @@ def test_settings_that_a_method_has_are_passed_on(manyways):
 
 def test_a_class_whose_settings_have_no_option_is_refused(manyways, monkeypatch):
     @dataclasses.dataclass(frozen=True)
-    class Near(mw.Behaviour):
-        radius: int
+    class Around(mw.Behaviour):
+        angle: int
 
         def on(self, mdp: mw.MDP) -> Any:
-            raise AssertionError(f"{mdp} should not be reached without a radius")
+            raise AssertionError(f"{mdp} should not be reached without an angle")
 
     monkeypatch.setattr(BEHAVIOURS, "_classes", dict(BEHAVIOURS._classes))
-    mw.register(Near)
-    answer = manyways(*PLAN, "--behaviour", "near")
+    mw.register(Around)
+    answer = manyways(*PLAN, "--behaviour", "around")
     assert answer.code == BAD_INPUT
-    assert answer.err == "manyways: the behaviour near needs radius, for which there is no option: plan in Python\n"
+    assert answer.err == "manyways: the behaviour around needs angle, for which there is no option: plan in Python\n"
 
 
 # ---- keep --------------------------------------------------------------------------------------

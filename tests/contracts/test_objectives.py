@@ -1,4 +1,4 @@
-"""What every objective owes: consistent values, gradients, costs and contributions; convexity; a working set that keeps up.
+"""What every objective owes: consistent values, gradients, costs and contributions; a working set that keeps up.
 
 Registered objectives are covered by themselves with their default settings; others join in `EXAMPLES`.
 """
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import manyways as mw
 from manyways import MDP, MeanDivergence, Polytope, SetObjective
-from manyways.objectives import OBJECTIVES
+from manyways.objectives import OBJECTIVES, SpreadDivergence
 from manyways.objectives.divergence import divergences_from
 from problems import random_accessible_mdp, random_policy
 
@@ -38,20 +38,22 @@ class SquaredDistanceOnModel(SetObjective):
 
 EXAMPLES = {word: OBJECTIVES.named(word)() for word in OBJECTIVES.words()} | {
     "strong": MeanDivergence(8.0),
+    "pure": SpreadDivergence(float("inf")),
     "squared": SquaredDistance(),
 }
+CONVEX = {word: EXAMPLES[word] for word in ("mean", "joint", "strong", "squared")}
 COMPARED = {
     "state-actions": mw.StateActions(),
     "states": mw.States(),
 }
 each_objective = pytest.mark.parametrize("objective", EXAMPLES.values(), ids=EXAMPLES)
+each_convex_objective = pytest.mark.parametrize("objective", CONVEX.values(), ids=CONVEX)
 each_behaviour = pytest.mark.parametrize("behaviour", COMPARED.values(), ids=COMPARED)
 seeds = st.integers(0, 2**32 - 1)
 
 
 def settled(objective: mw.Objective, mdp: MDP, behaviour: mw.Behaviour) -> SetObjective:
-    optimum = Polytope(mdp).optimum.value
-    return objective.settled(optimum).on(mdp, behaviour.on(mdp))
+    return objective.settled(2.0).on(mdp, behaviour.on(mdp))
 
 
 def occupancies(rng: np.random.Generator, mdp: MDP, k: int) -> np.ndarray:
@@ -76,7 +78,7 @@ def test_gradients_agree_with_differences(objective, behaviour, seed, k):
     assert slope == pytest.approx(float((worth.gradient(x) * towards).sum()), abs=1e-4 * (1 + abs(worth.value(x))))
 
 
-@each_objective
+@each_convex_objective
 @each_behaviour
 @given(seeds, st.integers(1, 4))
 def test_gradients_never_promise_more_than_a_step_gives(objective, behaviour, seed, k):
@@ -121,6 +123,20 @@ def test_a_working_set_keeps_up_with_the_value(objective, behaviour, seed, k):
 
 @each_objective
 @each_behaviour
+@given(seeds, st.integers(1, 4))
+def test_candidates_contribute_as_plans_do(objective, behaviour, seed, k):
+    rng, mdp = model(seed)
+    worth, rows = settled(objective, mdp, behaviour), occupancies(rng, mdp, 6)
+    members = rng.choice(6, k, replace=False)
+    candidates = worth.candidates(rows)
+    for i in range(k):
+        found = candidates.contributions(members, i)
+        values = [worth.value(rows[[*members[:i], j, *members[i + 1 :]]]) for j in range(6)]
+        np.testing.assert_allclose(found - found[0], np.subtract(values, values[0]), atol=1e-9)
+
+
+@each_objective
+@each_behaviour
 @given(seeds, st.integers(1, 4), st.sampled_from([1e-6, 1e-3, 1.0]))
 def test_costs_are_finite_everywhere(objective, behaviour, seed, k, least):
     rng, mdp = model(seed)
@@ -159,6 +175,18 @@ def test_settled_objectives_stay_as_they_are(objective):
     once = objective.settled(3.0)
     assert once.settled(7.0) == once
     assert once.describe()
+    assert objective.describe()
+
+
+@each_objective
+@pytest.mark.parametrize("k", [1, 3])
+def test_equal_plans_have_no_diversity(objective, k):
+    """With one plan or only equal ones, what counts is the reward, or nothing."""
+    rng, mdp = model(7)
+    x = np.repeat(occupancies(rng, mdp, 1), k, axis=0)
+    pure = k > 1 and getattr(objective, "tradeoff", None) == float("inf")
+    expected = 0.0 if pure else float(x[0] @ mdp.reward)
+    assert settled(objective, mdp, mw.StateActions()).value(x) == pytest.approx(expected, abs=1e-12)
 
 
 @each_objective
@@ -174,6 +202,20 @@ def test_exchanges_see_the_contribution(objective, seed, k):
     apart = divergences_from(image[0], list(image[1:])).sum()
     expected = form.per_reward * float(x[0] @ mdp.reward) + form.per_divergence * apart
     assert worth.contribution(list(x), 0, x[0]) == pytest.approx(expected, abs=1e-9)
+
+
+@each_objective
+@given(seeds, st.integers(1, 3))
+def test_the_mean_form_gives_the_value(objective, seed, k):
+    """Where an objective says that it is a sum of mean reward and mean divergence, it is."""
+    rng, mdp = model(seed)
+    worth, x = settled(objective, mdp, mw.States()), occupancies(rng, mdp, k)
+    form = worth.mean_form
+    if form is None:
+        return
+    apart = worth.distances(x).sum() / (k * (k - 1)) if k > 1 else 0.0
+    expected = form.per_reward * float((x @ mdp.reward).mean()) + form.per_divergence * apart
+    assert worth.value(x) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("k", [2, 3])

@@ -53,7 +53,7 @@ def test_the_end_of_an_episode_can_be_final():
     np.testing.assert_allclose(mdp.reward, [0.5, 0.2, 0.0])
     plans = mw.plan(Coin(), 1, criterion=mw.Discounted(0.9))
     # Tossing is worth v = 0.5 + 0.9 * 0.5 v.
-    assert plans.rewards[0] == pytest.approx(0.1 * 0.5 / (1 - 0.45))
+    assert plans.rewards[0] == pytest.approx(0.5 / (1 - 0.45))
 
 
 class Turnstile(Coin):
@@ -104,37 +104,66 @@ def lake(goal: float, hole: float, step: float, **settings: object) -> object:
     return gymnasium.make("FrozenLake-v1", is_slippery=False, reward_schedule=(goal, hole, step), **settings)
 
 
-def test_the_goal_pays_if_every_step_costs():
-    """Otherwise, never reaching the goal would have the best long-run average. Ends in holes pay nothing."""
-    mdp = mw.read(lake(0, -1, -1))
+def test_an_end_reward_is_paid_at_the_goal_only():
+    """Per step, never reaching the goal would be best if every step costs. Ends in holes pay nothing."""
+    mdp = model_of(lake(0, -1, -1), end_reward=1.0).mdp
     assert mdp.name == "FrozenLake-v1"
     assert mdp.source is None
     np.testing.assert_allclose(mdp.reward, -1.0 + 2 * mdp.ends["goal"])  # the last step pays 0 plus the end reward of 1
-    plans = mw.plan(mdp, 1)
+    plans = mw.plan(mdp, 1, criterion=mw.Average())
     assert {measure.name: measure.values for measure in measures(plans)}["steps per episode"] == pytest.approx([6.0])
     assert plans.occupancies[0] @ mdp.ends["hole"] == 0
+    assert plans.rewards == pytest.approx([(-5 + 1) / 6])
+
+
+@pytest.mark.parametrize(
+    ("hole", "steps", "value"), [(-9, 6, -5.0), (-1, 2, -2.0)], ids=["the goal is best", "a hole ends it sooner"]
+)
+def test_costs_per_episode_are_those_of_the_environment(hole, steps, value):
+    """Nothing is added for reaching the goal: what an episode costs is what the environment charges for it."""
+    mdp = mw.read(lake(0, hole, -1))
+    np.testing.assert_allclose(mdp.reward, -1.0 + mdp.ends["goal"] + (hole + 1) * mdp.ends["hole"])
+    plans = mw.plan(mdp, 1)
+    assert isinstance(plans.criterion, mw.Episodic)
+    assert plans.rewards == pytest.approx([value])
+    assert {measure.name: measure.values for measure in measures(plans)}["steps per episode"] == pytest.approx([steps])
+    in_hole = plans.occupancies[0] @ mdp.ends["hole"] * steps
+    assert in_hole == pytest.approx(float(steps == 2))
 
 
 @pytest.mark.parametrize(
     ("env", "rule"),
-    [(lake(1, 0, -1), "restart"), (lake(0, -1, -1), "absorbing"), (Coin(), "restart")],
-    ids=["something pays", "a discounted sum of costs is best ended soon", "nobody knows the goal"],
+    [(lake(1, 0, -1), "restart"), (lake(0, -1, -1), "restart"), (lake(0, -1, -1), "absorbing"), (Coin(), "restart")],
+    ids=["something pays", "every step costs", "a discounted sum of costs", "nobody knows the goal"],
 )
-def test_the_goal_does_not_pay_otherwise(env, rule):
+def test_no_end_reward_is_added_by_default(env, rule):
     opened = model_of(env, rule)
     assert not opened.end_rewards.any()
     assert opened.end_reward == 0
 
 
 def test_cliff_walking():
-    plans = mw.plan("gym:CliffWalking-v1", 3)
+    plans = mw.plan("gym:CliffWalking-v1", 3, slack=0.35)
     assert plans.mdp.name == "CliffWalking-v1"
+    assert plans.mdp.source == "gym:CliffWalking-v1?terminal=restart"
+    assert mw.read(plans.mdp.source).digest == plans.mdp.digest
+    steps = next(measure for measure in measures(plans) if measure.name == "steps to goal")
+    np.testing.assert_allclose(plans.rewards, [-n for n in steps.values])
+    assert plans.optimal_reward == pytest.approx(-13)
+    assert plans.rewards.min() >= -1.35 * 13
+
+
+def test_cliff_walking_per_step():
+    """With a reward at the goal, the paper's average makes sense as well: a shorter way has more ends per step."""
+    source, best = "gym:CliffWalking-v1?end_reward=100", (100 - 13) / 13
+    plans = mw.plan(source, 3, best, criterion=mw.Average())
     assert plans.mdp.source == "gym:CliffWalking-v1?end_reward=100&terminal=restart"
     assert mw.read(plans.mdp.source).digest == plans.mdp.digest
     steps = next(measure for measure in measures(plans) if measure.name == "steps to goal")
     np.testing.assert_allclose(steps.values, [13, 15, 17])
     np.testing.assert_allclose(plans.rewards, [(100 - n) / n for n in (13, 15, 17)])
-    assert mw.plan("gym:CliffWalking-v1?end_reward=0", 1).rewards[0] == pytest.approx(-1.0)
+    never = mw.plan("gym:CliffWalking-v1", 1, criterion=mw.Average())
+    assert never.rewards[0] == pytest.approx(-1.0)
 
 
 def test_how_episodes_end():
@@ -253,8 +282,12 @@ def test_a_removed_version_is_replaced_by_the_newest():
             "FrozenLake-v1",
             "gym:FrozenLake-v1?end_reward=0.5&terminal=absorbing",
         ),
-        ("gym:CliffWalking-v1", "CliffWalking-v1", "gym:CliffWalking-v1?end_reward=100&terminal=restart"),
-        ("gym:CliffWalking-v1?end_reward=0", "CliffWalking-v1", "gym:CliffWalking-v1?end_reward=0&terminal=restart"),
+        ("gym:CliffWalking-v1", "CliffWalking-v1", "gym:CliffWalking-v1?terminal=restart"),
+        (
+            "gym:CliffWalking-v1?end_reward=100",
+            "CliffWalking-v1",
+            "gym:CliffWalking-v1?end_reward=100&terminal=restart",
+        ),
         ("gym:Taxi-v3", "Taxi-v4", "gym:Taxi-v4?terminal=restart"),
     ],
 )

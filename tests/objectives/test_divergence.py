@@ -79,7 +79,7 @@ def test_all_time_in_one_place_has_a_closed_form(seed):
 def joint_gradient(x: np.ndarray, smoothing: float) -> np.ndarray:
     """Of the mean over all pairs."""
     k = len(x)
-    return np.stack([gradient_of_sum(x, i, smoothing) for i in range(k)]) / (k * (k - 1))
+    return np.stack([gradient_of_sum(x, i, smoothing, np.ones(k - 1)) for i in range(k)]) / (k * (k - 1))
 
 
 def test_the_gradient_of_the_paper():
@@ -110,6 +110,12 @@ def test_smoothing_raises_the_gradient_where_it_is_steep(seed, smoothing):
     assert (joint_gradient(x, smoothing) >= true - 1e-14)[less].all()
 
 
+def test_a_weighted_gradient_is_the_weighted_sum():
+    x, weights = random_rows(0, 3), np.array([0.5, 2.0])
+    each = [gradient_of_sum(x[[0, j]], 0, 1e-6, np.ones(1)) for j in (1, 2)]
+    np.testing.assert_allclose(gradient_of_sum(x, 0, 1e-6, weights), weights @ each, atol=1e-13)
+
+
 # ---- one row among others ---------------------------------------------------------------------
 
 
@@ -137,8 +143,9 @@ def share_of_divergence(p: float, q: float) -> float:
 def test_a_secant_is_the_gain_of_the_whole_per_unit(seed):
     rng = np.random.default_rng(seed)
     mass = rng.exponential(size=6)
-    others = random_rows(seed, 3) * rng.choice([1e-9, 1e-3, 1.0, 1e3], size=6)
+    others, weights = random_rows(seed, 3) * rng.choice([1e-9, 1e-3, 1.0, 1e3], size=6), rng.random(3)
     for b in range(6):
         gains = [share_of_divergence(mass[b], q) - share_of_divergence(0.0, q) for q in others[:, b]]
         scale = max(others[:, b].max() / mass[b], 1.0)  # what the difference of two such numbers can lose
-        assert secant_worths(mass, list(others))[b] == pytest.approx(sum(gains) / mass[b], abs=1e-13 * scale)
+        found = secant_worths(mass, list(others), weights)[b]
+        assert found == pytest.approx(float(weights @ gains) / mass[b], abs=1e-13 * scale)

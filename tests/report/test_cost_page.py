@@ -71,7 +71,8 @@ def test_runs_add_up_costs(plans, tmp_path):
 def test_the_live_page_offers_a_price_in_costs(plans):
     page = render(view_of(plans), Live(1, ({"number": 1, "label": "plans.mw: 2 plans"},), {}, 0))
     assert "is how much additional cost you would accept for plans that differ more" in page
-    assert "At 0 only the cost counts; the best possible cost (2) is a good value to start with." in page
+    assert "At 0 only the cost counts." in page
+    assert "<b>Give up at most</b> so many percent of the best possible cost: every new plan keeps to that." in page
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from pathlib import Path
 
@@ -38,13 +39,64 @@ from manyways.report.reproduction import facts, reproduction
             {"k": 2, "tradeoff": 1.0, "method": mw.FrankWolfe()},
             "manyways plan four-rooms:1 --k 2 --seed 0 --tradeoff 1.0 --method frank-wolfe",
         ),
+        (
+            "four-rooms:1",
+            {"k": 2, "tradeoff": math.inf, "slack": 0.05, "randomised": True},
+            "manyways plan four-rooms:1 --k 2 --seed 0 --slack 0.05 --randomised --tradeoff inf",
+        ),
+        (
+            "four-rooms:1",
+            {"k": 2, "tradeoff": 1.0, "floor": 6.5, "longer": 0.2},
+            "manyways plan four-rooms:1 --k 2 --seed 0 --floor 6.5 --longer 0.2 --tradeoff 1.0",
+        ),
+        (
+            "four-rooms:1",
+            {"k": 2, "objective": mw.LeastDivergence(2.0), "behaviour": mw.Near(3.0)},
+            "manyways plan four-rooms:1 --k 2 --seed 0 --diversity least --tradeoff 2.0 --behaviour near --apart 3.0",
+        ),
+        (
+            "four-rooms:1",
+            {"k": 2, "tradeoff": 1.0, "criterion": mw.Episodic(60)},
+            "manyways plan four-rooms:1 --k 2 --seed 0 --tradeoff 1.0 --per episode --longest 60.0",
+        ),
+        (
+            "gym:FrozenLake-v1",
+            {"k": 2, "tradeoff": 1.0, "criterion": mw.Average()},
+            "manyways plan 'gym:FrozenLake-v1?terminal=restart' --k 2 --seed 0 --tradeoff 1.0 --per step",
+        ),
     ],
 )
 def test_the_command_gives_the_same_plans_again(tmp_path, source, settings, expected):
     plans = mw.plan(source, **settings)
     assert reproduction(plans, None) == {"kind": "command", "text": expected}
-    CliRunner().invoke(app, [*shlex.split(expected)[1:], "--out", str(tmp_path / "again.mw")])
-    np.testing.assert_array_equal(mw.load(tmp_path / "again.mw").policies, plans.policies)
+    assert_the_command_repeats(plans, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("source", "limit", "criterion"),
+    [
+        ("nine-rooms:7", "--slack 0.1", ""),
+        ("four-rooms:1?goal_reward=150", "--longer 0.1", ""),
+        ("gym:FrozenLake-v1", "--slack 0.1", " --per episode --longest {longest}"),
+    ],
+)
+def test_the_command_gives_the_plans_of_default_settings_again(tmp_path, source, limit, criterion):
+    """Settings that were derived from the model are options of the command, so that it does not depend on defaults."""
+    plans = mw.plan(source, 2)
+    more = criterion.format(longest=getattr(plans.criterion, "longest", None))
+    expected = f" --k 2 --seed 0 {limit} --tradeoff {plans.tradeoff}{more}"
+    assert reproduction(plans, None)["text"].endswith(expected)
+    assert_the_command_repeats(plans, tmp_path)
+
+
+def assert_the_command_repeats(plans: mw.PlanSet, folder: Path) -> None:
+    command = shlex.split(reproduction(plans, None)["text"])[1:]
+    assert CliRunner().invoke(app, [*command, "--out", str(folder / "again.mw")]).exit_code == 0
+    again = mw.load(folder / "again.mw")
+    np.testing.assert_array_equal(again.policies, plans.policies)
+    assert again.limits == plans.limits
+    assert again.criterion == plans.criterion
+    assert reproduction(again, None) == reproduction(plans, None)
 
 
 @pytest.mark.parametrize("change", ["model", "kept", "method", "behaviour", "objective"])

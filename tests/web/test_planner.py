@@ -37,7 +37,7 @@ def best_reward(monkeypatch) -> BestReward:
 
 
 def planned(old: mw.PlanSet, **settings: Any) -> mw.PlanSet:
-    asked = {"k": 2, "tradeoff": 3.0, "seed": 1, "keep": (), "time_limit_s": 60} | settings
+    asked = {"k": 2, "tradeoff": 3.0, "slack": None, "seed": 1, "keep": (), "time_limit_s": 60} | settings
     return mw.PlanSet.from_bytes(_plan(PlanRequest(old.to_bytes(), **asked), lambda _: None).archive, "planned")
 
 
@@ -49,6 +49,34 @@ def test_the_settings_of_the_old_set_are_kept(plans):
     assert (new.method, new.criterion, new.behaviour) == (old.method, old.criterion, old.behaviour)
     assert new.maximised == mw.MeanDivergence(3.0)
     assert (new.k, new.seed, new.mdp.digest) == (2, 7, old.mdp.digest)
+    assert new.limits == old.limits == mw.Limits()
+
+
+def test_every_new_plan_keeps_to_the_slack(plans):
+    best = plans.optimal_reward
+    assert plans.rewards.min() < 0.95 * best, "without a limit, some plan is worse"
+    new = planned(plans, k=3, tradeoff=8.0, slack=0.05)
+    assert new.limits.slack == 0.05
+    assert new.rewards.min() >= 0.95 * best
+    assert new.certificate.ok
+    same = mw.plan(plans.mdp, 3, 8.0, slack=0.05, seed=1)
+    assert (new.policies == same.policies).all()
+    assert planned(new, k=3, tradeoff=8.0).limits == mw.Limits(), "an empty field removes the limit"
+
+
+def test_the_other_limits_of_the_old_set_stay(plans):
+    limits = {"floor": 0.9 * plans.optimal_reward, "longer": 0.3, "randomised": True}
+    old = mw.plan(plans.mdp, 2, 8.0, **limits)
+    same, narrower = planned(old), planned(old, slack=0.02)
+    assert same.limits == old.limits
+    assert narrower.limits == replace(old.limits, slack=0.02, floor=0.98 * old.optimal_reward)
+
+
+def test_plans_are_limited_with_the_old_method_if_it_can_keep_to_limits(plans):
+    for method, expected in ((mw.FrankWolfe(), mw.FrankWolfe()), (mw.ProjectedGradient(), mw.VertexAscent())):
+        new = planned(replace(plans, method=method), slack=0.05)
+        assert new.method == expected
+        assert new.rewards.min() >= 0.95 * new.optimal_reward - 1e-9
 
 
 def test_the_new_plans_are_those_of_plan_itself(plans):
@@ -76,5 +104,9 @@ def test_an_objective_without_a_tradeoff_is_kept(plans, best_reward, tradeoff):
 def test_labels(plans):
     assert set_label(plans) == "3 plans, tradeoff 8, seed 0"
     assert set_label(plans, 2) == "3 plans, tradeoff 8, seed 0, 2 kept"
-    one = mw.plan(plans.mdp, 1, objective=BestReward(), seed=4)
+    one = mw.plan(plans.mdp, 1, objective=BestReward(), seed=4, method=mw.ProjectedGradient(iterations=1))
     assert set_label(one) == "1 plan, seed 4"
+    limited = mw.plan(plans.mdp, 2, objective=BestReward(), seed=4)
+    assert set_label(limited) == "2 plans, within 10 %, seed 4"
+    within = mw.plan(plans.mdp, 2, 1 / 3, slack=0.025)
+    assert set_label(within) == "2 plans, within 2.5 %, tradeoff 0.3333, seed 0"

@@ -96,7 +96,9 @@ def test_a_request_names_the_plans_to_keep(plans_path, plans, keys, monkeypatch)
         monkeypatch.setattr(session.worker, "start", lambda request: asked.append(request) or 1)
         wanted = {"k": 3.0, "tradeoff": 2, "seed": 5, "keep": [keys[2], keys[0]], "set": 1}
         assert session.plan(wanted) == 1
-        assert asked == [PlanRequest(plans.to_bytes(), 3, 2.0, 5, (keys[0], keys[2]), 60)]
+        assert asked == [PlanRequest(plans.to_bytes(), 3, 2.0, None, 5, (keys[0], keys[2]), 60)]
+        session.plan(wanted | {"slack": 0.05})
+        assert asked.pop() == PlanRequest(plans.to_bytes(), 3, 2.0, 0.05, 5, (keys[0], keys[2]), 60)
         with pytest.raises(Refused, match="tradeoff"):
             session.plan(wanted | {"tradeoff": None})
         monkeypatch.setattr(mw.PlanSet, "tradeoff", None)  # as with an objective that has none
@@ -215,6 +217,10 @@ def test_planning_is_refused_with_a_reason(client, keys):
         ({"tradeoff": -1}, "the worth of diversity (tradeoff) must be a finite number of at least 0"),
         ({"tradeoff": 10**400}, "(tradeoff) must be"),
         ({"tradeoff": None}, "(tradeoff) must be"),
+        ({"slack": -0.1}, "the share that plans may give up must be a number of at least 0"),
+        ({"slack": "5"}, "the share that plans may give up"),
+        ({"slack": True}, "the share that plans may give up"),
+        ({"slack": 10**400}, "the share that plans may give up"),
         ({"seed": 2**32}, "Seed must be"),
         ({"keep": "all"}, "'keep' must be a list"),
         ({"keep": ["0" * 16]}, "there is no plan '0000000000000000' in set 1"),

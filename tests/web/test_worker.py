@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -47,7 +48,7 @@ def jobs() -> Iterator[Jobs]:
 
 def request(plans: mw.PlanSet, **settings: Any) -> PlanRequest:
     return PlanRequest(
-        plans.to_bytes(), **({"k": 3, "tradeoff": 8.0, "seed": 1, "keep": (), "time_limit_s": 60} | settings)
+        plans.to_bytes(), **({"k": 3, "tradeoff": 8.0, "slack": None, "seed": 1, "keep": (), "time_limit_s": 60} | settings)
     )
 
 
@@ -85,7 +86,9 @@ def test_what_cannot_be_planned_is_said_in_a_sentence(jobs, plans):
     ended = jobs.end()
     assert not ended["ok"]
     assert "k must be at least 4" in ended["message"]
-    jobs.worker.start(PlanRequest(b"no plans", 3, 1.0, 0, (), 60))
+    jobs.worker.start(request(mw.plan(plans.mdp, 2, math.inf, slack=0.1), tradeoff=None))
+    assert "a tradeoff of infinity means nothing but diversity, so plans need a limit" in jobs.end()["message"]
+    jobs.worker.start(PlanRequest(b"no plans", 3, 1.0, None, 0, (), 60))
     assert "not a manyways plans file" in jobs.end()["message"]
 
 

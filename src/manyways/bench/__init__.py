@@ -37,6 +37,10 @@ PARTS = {
     "others": Part("One `best` against other solvers", measurements.against_others),
     "growth": Part("One `best` over the size of the model", measurements.growth),
     "plans": Part("The cost of k", measurements.number_of_plans),
+    "limits": Part("Diversity within a slack, against the best set by any tradeoff", measurements.limits),
+    "price": Part(
+        "The time of sets within limits, against the same set by tradeoff alone", measurements.price_of_limits
+    ),
     "certificates": Part("The time of certificates", measurements.certificates),
     "start": Part("Start-up", measurements.start_up),
     "memory": Part("Peak memory of one `best`", measurements.memory),

@@ -69,6 +69,14 @@ def plan(
             help="With --per episode: the longest mean length of an episode; by default twice that of the best plan."
         ),
     ] = None,
+    fewer: Annotated[
+        bool | None,
+        typer.Option(
+            "--fewer/--exactly-k",
+            help="Whether to show fewer than k plans where no further plan is really different from the others; by default "
+            "unless --tradeoff is given.",
+        ),
+    ] = None,
     randomised: Annotated[
         bool, typer.Option("--randomised", help="Allow plans to randomise where that is better within the limits.")
     ] = False,
@@ -149,6 +157,7 @@ def plan(
         floor=floor,
         longer=longer,
         randomised=randomised,
+        fewer=tradeoff is None if fewer is None else fewer,
         seed=seed,
         method=_instance(METHODS, method, starts=starts, workers=None if workers == 1 else workers),
         behaviour=_instance(BEHAVIOURS, behaviour or ("near" if apart is not None else "state-actions"), radius=apart),

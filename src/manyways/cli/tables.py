@@ -32,8 +32,9 @@ def print_plans(plans: PlanSet, written: dict[str, Path | None], as_json: bool) 
 
     screen, terms = console(), terms_of(plans.mdp)
     screen.print(_plans_table(plans, terms))
-    if plans.guarantee:
-        screen.print(plans.guarantee, soft_wrap=True)
+    for sentence in (plans.guarantee, plans.ways):
+        if sentence:
+            screen.print(sentence, soft_wrap=True)
     screen.print(
         f"objective {plans.objective:.4f} ({terms.objective(plans.maximised.describe())}): "
         f"mean {terms.noun} {terms.shown(plans.rewards.mean()):.4f}, diversity {plans.diversity:.4f}; "
@@ -104,6 +105,7 @@ def _summary(plans: PlanSet) -> dict[str, Any]:
         "tradeoff": None if plans.tradeoff is None or not isfinite(plans.tradeoff) else plans.tradeoff,
         "limits": asdict(plans.limits),
         "guarantee": plans.guarantee,
+        "ways": plans.ways,
         "seed": plans.seed,
         "method": repr(plans.method),
         "criterion": repr(plans.criterion),

@@ -43,7 +43,7 @@ class Objective(ABC):
         return repr(self)
 
 
-OBJECTIVES: Registry[Objective] = Registry("objective", Objective, "MeanDivergence(8.0)")
+OBJECTIVES: Registry[Objective] = Registry("objective", Objective, "MeanDivergence(8.0)", "Divergence")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,14 +70,13 @@ class SetObjective(ABC):
         """
 
     @property
-    def reward_weight(self) -> float:
-        """How much the mean reward counts: 1, or 0 where only diversity counts."""
-        return 1.0
-
-    @property
     def diversity_weight(self) -> float:
         """How much diversity counts, in units of reward; tolerances are relative to it and to the reward."""
         return 0.0
+
+    def size(self, optimal_reward: float) -> float:
+        """About how large values are, if plans earn about as much as the optimal one: rises are judged relative to it."""
+        return abs(optimal_reward) + self.diversity_weight
 
     def with_diversity_weight(self, weight: float) -> SetObjective:
         """The same objective in which diversity counts as much as given, where it has such a weight."""

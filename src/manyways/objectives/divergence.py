@@ -96,20 +96,22 @@ def secant_worths(mass: Floats, others: Sequence[Floats], weights: Floats) -> Fl
     return (total + float(weights.sum()) * np.log(2)) / 2
 
 
-def joint_divergence(x: Floats) -> float:
-    """(k, B) -> the divergence of k rows from their mean, H(mean) - mean H: at most ln k, for two rows the JSD."""
-    mean = x.mean(axis=0)
-    return max(float(xlogy(x, x).sum() / len(x) - xlogy(mean, mean).sum()), 0.0)
+def sum_x_log_x(x: Floats) -> Floats:
+    """(..., B) -> (...): minus the entropy of each distribution.
+
+    The joint divergence of k rows is mean(sum_x_log_x(x)) - sum_x_log_x(mean(x)), at most ln k; for two rows it is JSD.
+    """
+    return xlogy(x, x).sum(axis=-1)
 
 
 def joint_gradient(x: Floats, smoothing: float) -> Floats:
-    """(k, B) -> (k, B): the gradient of `joint_divergence` when all rows move, 1/k ln(p_i / mean)."""
+    """(k, B) -> (k, B): the gradient of the joint divergence when all rows move, 1/k ln(p_i / mean)."""
     own = x + smoothing
     return np.log(own / own.mean(axis=0)) / len(x)
 
 
 def joint_secant_worths(mass: Floats, others: Floats, k: int) -> Floats:
-    """(B,), (B,) -> (B,): `secant_worths` for `joint_divergence`, with the sum of the k - 1 other rows.
+    """(B,), (B,) -> (B,): `secant_worths` for the joint divergence, with the sum of the k - 1 other rows.
 
     With t = others / mass it is 1/k (ln k - (1 + t) ln(1 + t) + t ln t).
     """

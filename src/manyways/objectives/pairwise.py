@@ -8,8 +8,9 @@ distances a pair counts. In the mean every pair has the weight 1.
 
 *Gradient.* The weighted sum of the gradients of the distances.
 
-*Costs.* The secant worths of the distances (`divergence.secant_worths`), weighted in the same way. Where D is not
-linear, a far step changes the weights, so objectives may soften them while the method anneals (`cost_weights`).
+*Costs.* The secant worths of the distances (`divergence.secant_worths`), weighted in the same way unless an objective
+overrides `cost_weights`. Where D is not linear, a long step changes the weights; slopes of chords from a smaller distance
+were tried instead of the derivatives, and found worse for `SpreadDivergence` and no better for `DeterminantDivergence`.
 
 The working set keeps the distances, so that an offer costs k - 1 divergences and accepting it next to nothing.
 """
@@ -43,9 +44,8 @@ class PairwiseOnModel(DiversityOnModel):
         The diagonal is not used. Where D has a corner, some generalised derivative.
         """
 
-    def cost_weights(self, distances: Floats, i: int, least: float) -> Floats:
-        """(k, k) -> (k - 1,): the pair weights of plan i with each other plan for `costs`."""
-        del least
+    def cost_weights(self, distances: Floats, i: int) -> Floats:
+        """(k, k) -> (k - 1,): the weights of plan i with each other plan for `costs`."""
         return np.delete(self.pair_weights(distances)[i], i)
 
     def pair_weights_of(self, x: Floats) -> Floats:
@@ -81,7 +81,7 @@ class PairwiseOnModel(DiversityOnModel):
             return self.mdp.reward.copy()
         others = [self.compared.forward(row) for j, row in enumerate(rows) if j != i]
         mass = np.maximum(self._mass(rows[i]), least)
-        worths = secant_worths(mass, others, self.cost_weights(distances, i, least))
+        worths = secant_worths(mass, others, self.cost_weights(distances, i))
         return self._in_choices(2 / (k * (k - 1)) * worths, k)
 
     def contribution(self, rows: Sequence[Floats], i: int, row: Floats) -> float:
@@ -90,6 +90,7 @@ class PairwiseOnModel(DiversityOnModel):
 
     def part_of_one(self, i: int, reward: float, distances: Floats) -> float:
         """The contribution of plan i, from its reward and the distances (k, k) of the set."""
+        del i  # only needed where D is a sum, of which the terms of plan i suffice
         k = len(distances)
         if k == 1:
             return reward
@@ -146,6 +147,8 @@ class PairwiseCandidates(Candidates):
 
     def contributions(self, members: Ints, i: int) -> Floats:
         k, count = len(members), len(self.rows)
+        if k == 1:
+            return self._rewards.copy()
         sets = np.tile(members, (count, 1))
         sets[:, i] = np.arange(count)
         diversity = self.objective.diversity(self._distances[sets[:, :, None], sets[:, None, :]])

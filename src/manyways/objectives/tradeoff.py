@@ -74,6 +74,9 @@ class DiversityOnModel(SetObjective):
     def diversity_weight(self) -> float:
         return self.tradeoff
 
+    def size(self, optimal_reward: float) -> float:
+        return self.reward_weight * abs(optimal_reward) + self.tradeoff
+
     def with_diversity_weight(self: OnModel, weight: float) -> OnModel:
         return replace(self, tradeoff=weight)
 

@@ -1,4 +1,4 @@
-"""What holds for every plan of a set, in one sentence."""
+"""What holds for a set of plans, in one sentence: how good each one is, and that there are no more of them."""
 
 from __future__ import annotations
 
@@ -30,3 +30,12 @@ def guarantee(plans: PlanSet) -> str | None:
         plural = "s" if len(plans.kept_below) > 1 else ""
         parts.append(f"Plan{plural} {kept}, kept from an earlier set, {'are' if plural else 'is'} worse than that.")
     return " ".join(parts) or None
+
+
+def fewer_ways(plans: PlanSet) -> str | None:
+    """ "There are 3 really different ways within 10 %; a fourth would be like plan 2." """
+    if plans.like is None or plans.asked is None or plans.k >= plans.asked:
+        return None
+    within = "" if plans.limits.slack is None else f" within {percent(plans.limits.slack)}"
+    count = "is 1 really different way" if plans.k == 1 else f"are {plans.k} really different ways"
+    return f"There {count}{within}; one more would be like plan {plans.like + 1}."

@@ -54,6 +54,7 @@ def to_bytes(fields: Mapping[str, Any]) -> bytes:
             "seed": fields["seed"],
             "kept": list(fields["kept"]),
             "limits": asdict(fields["limits"]),
+            "asked": fields["asked"],
         },
         "result": {
             "objective": fields["objective"],
@@ -61,6 +62,7 @@ def to_bytes(fields: Mapping[str, Any]) -> bytes:
             "gap": gap if isfinite(gap) else None,
             "status": fields["status"].name,
             "seconds": fields["seconds"],
+            "like": fields["like"],
         },
         "versions": dict(fields["versions"]),
         "certificate": None if certificate is None else [_finite(asdict(check)) for check in certificate.checks],
@@ -122,6 +124,8 @@ def _fields(path: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarra
             "kept": _positions(settings.get("kept", ()), k),
             "avoided": _fitting(arrays, "avoided", len(arrays["avoided"]), mdp.n_choices),
             "limits": _limits(settings.get("limits", {})),
+            "asked": None if settings.get("asked") is None else check_integer("asked", settings["asked"], k),
+            "like": None if result.get("like") is None else _positions([result["like"]], k)[0],
         }
     except PlanFileError:
         raise

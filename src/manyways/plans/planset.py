@@ -22,7 +22,7 @@ from manyways.objectives import Objective
 from manyways.plans import plan_file
 from manyways.plans.certificate import Certificate
 from manyways.plans.checker import SetProof
-from manyways.plans.guarantee import guarantee
+from manyways.plans.guarantee import fewer_ways, guarantee
 from manyways.plans.policy import Policy, Rollout
 from manyways.polytope import Criterion, Limits, floors_of
 from manyways.types import Floats
@@ -56,6 +56,8 @@ class PlanSet(Sequence["Plan"]):
         maximised: the objective as settings, such as `MeanDivergence(tradeoff=8.0)`.
         criterion, behaviour, method, seed: the other settings.
         limits: how much worse than the best plan every plan may be, settled to numbers.
+        asked: how many plans were asked for; there are fewer where no further plan is really different (`ways`).
+        like: the plan (counted from 0) that a further plan would be like, if there are fewer than asked for.
         kept: the plans (counted from 0) that were given and stayed; the others were found around them.
         avoided: (m, N) policies from which the plans had to differ as well.
         seconds: how long the method ran.
@@ -86,6 +88,8 @@ class PlanSet(Sequence["Plan"]):
     kept: tuple[int, ...] = ()
     avoided: Floats = field(default_factory=lambda: np.empty((0, 0)))
     limits: Limits = field(default_factory=Limits)
+    asked: int | None = None
+    like: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("policies", "occupancies", "rewards", "distances", "avoided"):
@@ -124,6 +128,11 @@ class PlanSet(Sequence["Plan"]):
     def diversity(self) -> float:
         """Mean pairwise Jensen-Shannon divergence, in nats; zero for a single plan."""
         return float(self.distances.sum() / (self.k * (self.k - 1))) if self.k > 1 else 0.0
+
+    @property
+    def ways(self) -> str | None:
+        """That there are fewer really different ways than were asked for, in one sentence; None if there are not."""
+        return fewer_ways(self)
 
     @cached_property
     def guarantee(self) -> str | None:

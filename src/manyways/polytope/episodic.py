@@ -75,13 +75,13 @@ class Episodic(Criterion):
                 f"no plan of {mdp.name} has episodes of at most {self.longest:g} steps on average; the shortest possible "
                 f"mean length is {1 / shortest.value:.4g}"
             )
-        limit = mdp.time_limit if self.longest is None else self.longest
-        if limit is not None and limit * shortest.value < 1:  # no plan ends in time, so the limit says nothing
-            limit = None
+        limit = self.longest
+        if limit is None and mdp.time_limit is not None and mdp.time_limit * shortest.value >= 1:
+            limit = mdp.time_limit  # if no plan ends in time, the limit says nothing
         limited = polytope
         if limit is not None:
             limited = polytope.within([_length_floor(ends, limit)], shortest, randomised=True)
-        best = _dinkelbach(limited, ends, shortest)
+        best = best_ratio(limited, mdp.reward, ends, shortest)
         longest = self.longest
         if longest is None:
             twice = 2 / float(ends @ best.vertex.occupancy)
@@ -136,9 +136,11 @@ def _length_floor(ends: Floats, longest: float) -> Floor:
     return Floor("length of episodes", 1 / longest, extra=ends)
 
 
-def _dinkelbach(polytope: Slices, ends: Floats, shortest: Answer) -> Best:
-    """The highest value per episode, and a plan that has it."""
-    reward = polytope.mdp.reward
+def best_ratio(polytope: Slices, reward: Floats, ends: Floats, shortest: Answer) -> Best:
+    """The highest reward.x / ends.x, for (N,) rewards and chances that a step ends an episode, and a plan that has it.
+
+    The search starts at the plan that ends the most episodes.
+    """
     plan, value = shortest, float(reward @ shortest.occupancy) / shortest.value
     for _ in range(MOST_ROUNDS):
         found = polytope.best(reward - value * ends, plan)
@@ -149,7 +151,7 @@ def _dinkelbach(polytope: Slices, ends: Floats, shortest: Answer) -> Best:
                     f"the longer an episode of {polytope.mdp.name} lasts, the more it earns, so the best value per "
                     "episode is infinite; ",
                     in_python="bound the mean length: criterion=Episodic(longest=100)",
-                    on_command_line="use --per step, or plan in Python with Episodic(longest=100)",
+                    on_command_line="bound the mean length: --per episode --longest 100",
                 )
             return Best(value, plan)
         new = float(reward @ found.occupancy) / ended

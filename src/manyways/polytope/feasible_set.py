@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from manyways.errors import EmptyDomain, SettingError
+from manyways.errors import EmptyDomain, SettingError, SolverError
 from manyways.model.graph import closed_components, reachable, recurrent_core
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import chain, deterministic, flow_residual, policy_of
@@ -216,18 +216,18 @@ class Polytope:
         return not isinstance(self._oracle, Floored) or self._oracle.meets(x)
 
     def _vertex_of_one_class(self, choices: Ints) -> Vertex | None:
-        """The vertex of a policy; None if the policy has several recurrent classes."""
+        """The vertex of a policy; None if it has several recurrent classes, or mixes too slowly for double precision."""
         if self.criterion.discount == 1:
             p = self.mdp.transitions[choices]
             component, closed = closed_components(p)
-            if (
-                np.count_nonzero(
-                    np.bincount(component[reachable(p, self.mdp.start > 0)], minlength=len(closed))[closed]
-                )
-                > 1
-            ):
+            if len(np.unique(component[reachable(p, self.mdp.start > 0) & closed[component]])) > 1:
                 return None
-        return self.vertex_of(choices)
+        try:
+            with np.errstate(all="ignore"):
+                vertex = self.vertex_of(choices)
+        except SolverError:
+            return None
+        return vertex if np.isfinite(vertex.occupancy).all() else None
 
     @contextmanager
     def pausing(self, check: Callable[[], None]) -> Iterator[None]:
@@ -246,6 +246,12 @@ class Polytope:
         """
         policy = policy_of(self.mdp, x)
         return policy, self.criterion.occupancy(self.mdp, policy)
+
+    def realised(self, vertex: Vertex) -> tuple[Floats, Floats]:
+        """The policy of a vertex, and its occupancy; with its choices known, it has one recurrent class."""
+        if vertex.choices is None:
+            return self.realise(vertex.occupancy)
+        return deterministic(self.mdp, vertex.choices), vertex.occupancy
 
     @cached_property
     def _projection(self) -> Projection:

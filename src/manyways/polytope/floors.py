@@ -28,6 +28,7 @@ from scipy.optimize import linprog
 
 from manyways.errors import SettingError
 from manyways.model.mdp import MDP
+from manyways.model.occupancy import state_occupancy
 from manyways.polytope.oracle import Oracle
 from manyways.polytope.vertex import Answer, Vertex
 from manyways.types import Bools, Floats, Ints
@@ -243,18 +244,25 @@ class Floored:
         low, high = 0, len(path)
         while high - low > 1:
             middle = (low + high) // 2
-            choices = near.copy()
-            choices[path[:middle]] = far[path[:middle]]
-            vertex = self._evaluate(choices)
-            if vertex is None:
-                return unknown
-            if self.meets(vertex.occupancy):
+            vertex = self._on_the_way(near, far, path[:middle])
+            if vertex is not None and self.meets(vertex.occupancy):
                 low, good = middle, vertex
-            else:
-                high, bad = middle, vertex
+            else:  # None: it has several recurrent classes
+                high, bad = middle, bad if vertex is None else vertex
         if self._randomised and len(self._levels) == 1:
-            return self._mixed(good, bad)
+            # Only policies of the path differ in one state; its ends may differ from the plans in states hardly ever met.
+            first = self._on_the_way(near, far, path[:0]) if low == 0 else None
+            last = self._on_the_way(near, far, path) if high == len(path) else None
+            if first is not None and self.meets(first.occupancy):
+                good = first
+            return self._mixed(good, bad if last is None or self.meets(last.occupancy) else last)
         return max((inside, good), key=lambda v: float(c @ v.occupancy))
+
+    def _on_the_way(self, near: Ints, far: Ints, changed: Ints) -> Vertex | None:
+        """The vertex of the policy `near` (S,) with the choices of `far` in some states."""
+        choices = near.copy()
+        choices[changed] = far[changed]
+        return self._evaluate(choices)
 
     def _tight(self, costs: Floats, h: Floats) -> Bools:
         """(N,) the choices that an optimal plan for `costs` may take; (S,) h are the relative values that prove it."""
@@ -265,10 +273,18 @@ class Floored:
         return surplus >= surplus.max() - TIGHT * size
 
     def _mixed(self, good: Vertex, bad: Vertex) -> Vertex:
-        """The mixture of two plans that just meets the floor."""
+        """The mixture of two plans that just meets the floor; `good` alone if no policy has that mixture."""
         above, below = (float(self._weights[0] @ v.occupancy - self._levels[0]) for v in (good, bad))
         share = above / (above - below) if above > 0 > below else 0.0
-        return Vertex((1 - share) * good.occupancy + share * bad.occupancy) if share > 0 else good
+        if share == 0 or not self._share_a_state(good, bad):
+            return good
+        return Vertex((1 - share) * good.occupancy + share * bad.occupancy)
+
+    def _share_a_state(self, a: Vertex, b: Vertex) -> bool:
+        """Whether some policy has a mixture of the plans: in the long run, plans without a common state exclude each other."""
+        if self._discount < 1:
+            return True
+        return bool(np.logical_and(*(state_occupancy(self._mdp, v.occupancy) > 0 for v in (a, b))).any())
 
 
 def _slope(c: Floats, w: Floats, inside: Vertex, beyond: Vertex | None) -> float:

@@ -14,6 +14,7 @@ from manyways.errors import SettingError, check_number
 from manyways.model.episodes import goal_ends, restart_steps
 from manyways.model.mdp import MDP
 from manyways.polytope.criterion import Best, Criterion, Solves
+from manyways.polytope.episodic import best_ratio
 from manyways.polytope.floors import Floor
 from manyways.polytope.vertex import Vertex
 from manyways.types import Floats
@@ -42,7 +43,7 @@ class Limits:
     randomised: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("slack", "longer"):
+        for name in ("slack", "longer", "way"):
             given = getattr(self, name)
             if given is not None:
                 object.__setattr__(self, name, check_number(name, given, 0))
@@ -76,13 +77,19 @@ def settle_limits(limits: Limits, polytope: Solves, criterion: Criterion, best: 
             f"no plan of {mdp.name} has a value of {limits.floor:g}; the best one has {best.value:.6g} {criterion.unit}"
         )
     if limits.longer is not None:
+        if criterion.discount < 1:
+            raise SettingError(
+                "longer limits the mean number of steps to the goal, which is not known where later steps count less; ",
+                in_python="give slack= or floor=, or use criterion=Average()",
+                on_command_line="give --slack or --floor, or leave --discount out",
+            )
         ends, steps = _way(mdp)
-        shortest = polytope.best(ends)
-        if shortest.value <= 1e-9:
+        most = polytope.best(ends)
+        if most.value <= 1e-9:
             raise SettingError(f"no plan of {mdp.name} reaches the goal, so there is no longest way to it")
-        way = float(steps @ shortest.occupancy) / shortest.value
-        limits = replace(limits, way=(1 + limits.longer) * way)
-        seeds.append(shortest)
+        shortest = best_ratio(polytope, -steps, ends, most)
+        limits = replace(limits, way=(1 + limits.longer) * -shortest.value)
+        seeds.append(shortest.vertex)
     return limits, seeds
 
 

@@ -10,23 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from manyways.behaviours import StateActions
+from manyways.behaviours import BEHAVIOURS, StateActions
 from manyways.describe.wording import raised, terms_of
-from manyways.methods import VertexAscent
-from manyways.objectives import MeanDivergence
+from manyways.methods import METHODS, VertexAscent
+from manyways.objectives import OBJECTIVES, MeanDivergence
 from manyways.plans.certificate import Certificate
 from manyways.plans.planset import PlanSet
-from manyways.polytope import Average, Episodic
-from manyways.registry import word_for
+from manyways.polytope import Average, Discounted, Episodic
+from manyways.registry import Registry
 
-OPTIONS = {
-    ("MeanDivergence", "tradeoff"): "--tradeoff",
-    ("Discounted", "discount"): "--discount",
-    ("Episodic", "longest"): "--longest",
-    ("Near", "radius"): "--apart",
-    ("VertexAscent", "starts"): "--starts",
-}
-"""The settings of classes that `manyways plan` has options for."""
+OPTIONS = {"tradeoff": "--tradeoff", "radius": "--apart", "starts": "--starts"}
+"""The settings that `manyways plan` has options for."""
 
 WITHOUT_EFFECT = {("VertexAscent", "workers")}
 """Settings that the plans do not depend on."""
@@ -83,9 +77,11 @@ def reproduction(plans: PlanSet, file: Path | None) -> dict[str, str]:
     if plans.mdp.source is not None and options is not None and not plans.kept and not len(plans.avoided):
         return {"kind": "command", "text": shlex.join(["manyways", "plan", plans.mdp.source, *options])}
     around = ", keep=plans.policies[list(plans.kept)], avoid=plans.avoided" if plans.kept or len(plans.avoided) else ""
+    limits = "".join(f", {name}={value!r}" for name, value in _limits(plans).items())
+    limits += ", randomised=True" if plans.limits.randomised else ""
     call = (
         f"mw.plan(plans.mdp, k={plans.k}, objective=plans.maximised, seed={plans.seed}, method=plans.method, "
-        f"criterion=plans.criterion, behaviour=plans.behaviour{_limits(plans)}{around})"
+        f"criterion=plans.criterion, behaviour=plans.behaviour{limits}{around})"
     )
     saved = (
         f"mw.load({str(file)!r})" if file is not None else "mw.load('plans.mw')  # the file in which you saved this set"
@@ -101,46 +97,59 @@ def _modules_outside(plans: PlanSet) -> list[str]:
     return sorted(module for module in modules if module.partition(".")[0] not in ("manyways", "__main__"))
 
 
-def _limits(plans: PlanSet) -> str:
-    """The limits as arguments of `manyways.plan`."""
+def _limits(plans: PlanSet) -> dict[str, float]:
+    """The limits as arguments of `manyways.plan`: those that were asked for, not what follows from them."""
     limits = plans.limits
-    given = {
-        "slack": limits.slack,
-        "longer": limits.longer,
-        "floor": None if limits.slack is not None else limits.floor,
-    }
-    words = [f"{name}={value!r}" for name, value in given.items() if value is not None]
-    return "".join(f", {word}" for word in [*words, *(["randomised=True"] if limits.randomised else [])])
+    floor = None if limits.slack is not None else limits.floor
+    given = {"slack": limits.slack, "floor": floor, "longer": limits.longer}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _options(plans: PlanSet) -> list[str] | None:
     """The options of `manyways plan`, or None if there are no options for some of the settings."""
-    settings = (
-        (plans.maximised, MeanDivergence, None),
-        (plans.criterion, Average, None),
-        (plans.behaviour, StateActions, "--behaviour"),
-        (plans.method, VertexAscent, "--method"),
+    parts = (
+        _limit_options(plans),
+        _kind_options(plans.maximised, OBJECTIVES, MeanDivergence, "--diversity"),
+        _criterion_options(plans),
+        _kind_options(plans.behaviour, BEHAVIOURS, StateActions, "--behaviour"),
+        _kind_options(plans.method, METHODS, VertexAscent, "--method"),
     )
     options = ["--k", str(plans.k), "--seed", str(plans.seed)]
-    for word in _limits(plans).split(", ")[1:]:
-        name, _, value = word.partition("=")
-        options += [f"--{name}"] if value == "True" else [f"--{name}", value]
-    if plans.criterion.discount == 1 and isinstance(plans.criterion, Episodic) != bool(plans.mdp.ends):
-        options += ["--per", plans.criterion.unit.removeprefix("per ")]
-    elif isinstance(plans.criterion, Episodic):
-        options += ["--per", "episode"]
-    for kind, default, option in settings:
-        own, name = [], type(kind).__name__
-        for field in _changed_fields(kind):
-            if (name, field) not in OPTIONS:
-                return None
-            own += [OPTIONS[name, field], str(getattr(kind, field))]
-        if type(kind) is not default and option is not None:
-            own = [option, word_for(name), *own]
-        elif type(kind) is not default and not own:
+    for part in parts:
+        if part is None:
             return None
-        options += own
-    return None if _modules_outside(plans) else options
+        options += part
+    return options
+
+
+def _kind_options(kind: Any, registry: Registry[Any], default: type, option: str) -> list[str] | None:
+    """The options for an object of settings and its class, or None if there are none."""
+    if not type(kind).__module__.startswith("manyways."):
+        return None
+    options = [] if type(kind) is default else [option, registry.word_for(type(kind).__name__)]
+    for field in _changed_fields(kind):
+        if field not in OPTIONS:
+            return None
+        options += [OPTIONS[field], str(getattr(kind, field))]
+    return options
+
+
+def _limit_options(plans: PlanSet) -> list[str]:
+    """The options for the limits."""
+    limits = [word for name, value in _limits(plans).items() for word in (f"--{name}", repr(value))]
+    return [*limits, "--randomised"] if plans.limits.randomised else limits
+
+
+def _criterion_options(plans: PlanSet) -> list[str] | None:
+    """The options for the criterion, or None if there are none."""
+    criterion = plans.criterion
+    if isinstance(criterion, Discounted):
+        return ["--discount", str(criterion.discount)]
+    if isinstance(criterion, Episodic):
+        return ["--per", "episode", "--longest", str(criterion.longest)]
+    if isinstance(criterion, Average):
+        return ["--per", "step"] if plans.mdp.ends else []
+    return None
 
 
 def _changed_fields(kind: Any) -> list[str]:

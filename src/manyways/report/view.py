@@ -41,16 +41,19 @@ def view_of(plans: PlanSet, sweep: Sweep | None = None, plans_file: Path | None 
     """
     survey, terms = survey_of(plans), terms_of(plans.mdp)
     measured, words = measures(survey), portraits(survey)
+    tradeoff = None if plans.tradeoff in (None, inf) else f"{plans.tradeoff:.6g}"
     return {
         "model": plans.mdp.name,
         "model_settings": _settings_of_source(plans.mdp),
         "k": plans.k,
         "guarantee": plans.guarantee,
+        "ways": plans.ways,
         "promise": _promise(plans),
         "settings": {
             "k": plans.k,
-            "tradeoff": None if plans.tradeoff in (None, inf) else f"{plans.tradeoff:.6g}",
+            "tradeoff": tradeoff,
             "slack": "" if plans.limits.slack is None else f"{100 * plans.limits.slack:.6g}",
+            "slack_required": tradeoff is None and plans.limits.slack is not None,  # nothing else limits such plans
             "seed": plans.seed,
         },
         "drawn": plans.mdp.layout is not None,

@@ -35,7 +35,8 @@ class PlanRequest:
         archive: the content of the plan file.
         k: how many plans.
         tradeoff: of the new set; None leaves the objective as it is.
-        slack: how much worse than the best plan, as a share, new plans may be; None for the other limits of the old set.
+        slack: how much worse than the best plan, as a share, new plans may be; None leaves this open, so that only the
+            other limits of the old set apply.
         seed: of every random draw.
         keep: the keys of the plans to keep. A plan that the set holds twice is kept twice; all others are replaced.
         time_limit_s: how long to search.
@@ -106,18 +107,19 @@ def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> Planned
     old = PlanSet.from_bytes(request.archive, "the plans")
     kept = [i for i in range(old.k) if old[i].key in request.keep]
     replaced = [i for i in range(old.k) if i not in kept] if kept else []
-    limits, method = old.limits, old.method if old.method.keeps_plans or not kept else None
-    respected = method is None or method.respects_floors
+    limits = old.limits
+    able = (old.method.keeps_plans or not kept) and (old.method.respects_floors or request.slack is None)
     plans = plan(
         old.mdp,
         request.k,
         seed=request.seed,
         objective=_objective(old.maximised, request.tradeoff),
-        method=method,
-        slack=request.slack if respected else None,
+        method=old.method if able else None,
+        slack=request.slack,
         floor=limits.floor if request.slack is None and limits.slack is None else None,
         longer=limits.longer,
         randomised=limits.randomised,
+        fewer=request.slack is not None,
         criterion=old.criterion,
         behaviour=old.behaviour,
         time_limit_s=request.time_limit_s,
