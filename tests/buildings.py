@@ -36,7 +36,7 @@ PASSAGES = {"west": (58, 74), "middle": (92, 108), "east": (126, 142)}
 """The columns of pixels of each passage."""
 
 
-def passages_of(plans) -> list[str]:  # noqa: ANN001
+def passages_of(plans) -> list[str]:
     """The passage in which each plan spends most time."""
     layout = plans.mdp.layout
     rows, columns = np.divmod(layout.cells, layout.shape[1])
@@ -46,7 +46,9 @@ def passages_of(plans) -> list[str]:  # noqa: ANN001
     found = []
     for x in plans.occupancies:
         time = np.bincount(plans.mdp.choice_state, x, minlength=plans.mdp.n_states)
-        share = [time[between & (columns * side >= low) & (columns * side < high)].sum() for low, high in PASSAGES.values()]
+        share = [
+            time[between & (columns * side >= low) & (columns * side < high)].sum() for low, high in PASSAGES.values()
+        ]
         found.append(names[int(np.argmax(share))])
     return found
 

@@ -8,7 +8,7 @@ the end of an episode are ratios of two such sums, found by a few linear problem
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 
 import numpy as np
@@ -21,6 +21,7 @@ from manyways.model.episodes import episode_ends
 from manyways.model.mdp import MDP
 from manyways.model.regions import find_regions
 from manyways.objectives import MeanDivergence
+from manyways.plans import PlanSet
 from manyways.polytope import CRITERIA, Answer, Criterion, Limits, Polytope
 from manyways.tasks import asked_limits, default_criterion, settled_task
 from manyways.types import Floats
@@ -56,6 +57,8 @@ class Range:
             return f"No plan within the limits spends any time {where}."
         if self.steps is not None and self.steps[0] > CERTAIN:
             return f"Every plan within the limits spends at least {counted(self.steps[0], 'step')} per trip {where}."
+        if self.most - self.least <= 1e-9:
+            return f"Every plan within the limits spends {percent(self.most)} of the time {where}."
         if self.least <= 1e-9:
             return f"Between none and {percent(self.most)} of the time {where}: yours to choose."
         return f"Between {percent(self.least)} and {percent(self.most)} of the time {where}."
@@ -110,7 +113,7 @@ def freedom(
     criterion = default_criterion(mdp) if criterion is None else criterion
     task = settled_task(Polytope(mdp, criterion), MeanDivergence(), asked_limits(slack, floor, longer, randomised=True))
     weights = _weights(mdp, by)
-    word = "on" if weights.keys() <= set(mdp.action_names) and not mdp.labels.keys() & weights.keys() else "in"
+    word = "on" if by == "actions" or (by is None and not mdp.labels and mdp.layout is None) else "in"
     ends = None if task.criterion.discount < 1 else episode_ends(mdp)
     found = []
     for done, (name, row) in enumerate(weights.items()):
@@ -119,6 +122,15 @@ def freedom(
         found.append(_range(task.polytope, name, row, ends, word))
     ranges = sorted(found, key=lambda r: r.least - r.most)
     return Freedom(mdp, task.best, task.criterion, task.limits, tuple(ranges), weights)
+
+
+def freedom_of(plans: PlanSet) -> list[Range]:
+    """The ranges of time in the labels of a model within the limits of a plan set, the widest first; without steps per trip."""
+    asked = replace(plans.limits, floor=None if plans.limits.slack is not None else plans.limits.floor, way=None)
+    polytope = Polytope(plans.mdp, plans.criterion)
+    task = settled_task(polytope, MeanDivergence(), replace(asked, randomised=True))
+    found = [_range(task.polytope, name, row, None, "in") for name, row in _weights(plans.mdp, "labels").items()]
+    return sorted(found, key=lambda r: r.least - r.most)
 
 
 def _range(polytope: Polytope, name: str, weights: Floats, ends: Floats | None, word: str) -> Range:

@@ -16,6 +16,7 @@ from manyways.describe.wording import terms_of
 from manyways.model.mdp import MDP
 from manyways.plans.planset import PlanSet
 from manyways.report.chart import price_chart
+from manyways.report.leeway import leeway
 from manyways.report.pictures import bars, canvas_of, choice_name, map_marks, picture_of, world_of
 from manyways.report.reproduction import checks, facts, reproduction
 from manyways.report.runs import sampled_runs
@@ -67,6 +68,7 @@ def view_of(plans: PlanSet, sweep: Sweep | None = None, plans_file: Path | None 
         "distances": distance_table(plans),
         "duplicates": [(i + 1, j + 1) for i, j in plans.near_duplicates],
         "chart": price_chart(plans, sweep),
+        "leeway": leeway(plans, survey.by_state),
         "facts": facts(plans),
         "certificate": None if plans.certificate is None else checks(plans.certificate),
         "verified": plans.certificate is not None and plans.certificate.ok,

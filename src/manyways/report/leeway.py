@@ -1,0 +1,57 @@
+"""What is certain and what is free, as bars for the page: the range of time in each label, with a mark for each plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from manyways.describe.wording import percent, short
+from manyways.plans.planset import PlanSet
+from manyways.ranges import Range, freedom_of
+from manyways.types import Floats
+
+MOST_LABELS, MOST_STATES = 12, 20_000
+"""Two linear problems are solved for each label, so larger models get no bars; `manyways freedom` has no such limit."""
+OVERLAP = 4.0
+"""Marks nearer than this, in percent of the longest bar, are drawn as one."""
+
+
+def leeway(plans: PlanSet, by_state: Floats) -> list[dict[str, Any]]:
+    """One row for each label: its range and the time (k, S) of each plan, in percent of the longest bar."""
+    labels = plans.mdp.labels
+    if not plans.limits.any or not 0 < len(labels) <= MOST_LABELS or plans.mdp.n_states > MOST_STATES:
+        return []
+    ranges = [found for found in freedom_of(plans) if found.most > 1e-6]
+    longest = max((found.most for found in ranges), default=1.0)
+    return [_row(found, [float(row[labels[found.name]].sum()) for row in by_state], longest) for found in ranges]
+
+
+def _row(found: Range, times: list[float], longest: float) -> dict[str, Any]:
+    def at(share: float) -> float:
+        return round(100 * min(max(share, 0.0), longest) / longest, 2)
+
+    return {
+        "name": short(found.name),
+        "text": f"{percent(found.least)} to {percent(found.most)}",
+        "sentence": found.sentence,
+        "from": at(found.least),
+        "width": max(at(found.most) - at(found.least), 0.4),
+        "marks": _marks([(at(time), i + 1, percent(time)) for i, time in enumerate(times)]),
+    }
+
+
+def _marks(plans: list[tuple[float, int, str]]) -> list[dict[str, Any]]:
+    """One mark for each group of plans that would overlap: where it is, the numbers of the plans, and their times."""
+    groups: list[list[tuple[float, int, str]]] = []
+    for plan in sorted(plans):
+        if groups and plan[0] - groups[-1][0][0] < OVERLAP:
+            groups[-1].append(plan)
+        else:
+            groups.append([plan])
+    return [
+        {
+            "at": round(sum(at for at, _, _ in group) / len(group), 2),
+            "numbers": ", ".join(str(number) for number in sorted(number for _, number, _ in group)),
+            "text": "; ".join(f"plan {number}: {text}" for _, number, text in sorted(group, key=lambda plan: plan[1])),
+        }
+        for group in groups
+    ]

@@ -1,0 +1,96 @@
+"""How many really different ways there are, and sets without clones."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import inf
+
+import numpy as np
+import pytest
+
+import manyways as mw
+from buildings import building, passages_of
+from manyways.methods import Watch
+from manyways.methods.clones import CLONE
+from manyways.methods.farthest import farthest_plan
+from manyways.polytope import Vertex
+from manyways.tasks import settled_task
+from problems import random_accessible_mdp
+
+
+def diamond(ways: int, lengths: list[int] | None = None) -> mw.MDP:
+    """From the start to the goal by so many separate ways, each of so many steps."""
+    rows = []
+    for way in range(ways):
+        length = 3 if lengths is None else lengths[way]
+        places = ["start", *(f"{way}.{i}" for i in range(length)), "goal"]
+        rows += [(a, f"way {way}" if a == "start" else "on", b, 1.0, 0.0) for a, b in pairwise(places)]
+    return mw.MDP.from_transitions(
+        [*rows, ("goal", "again", "start", 1.0, 10.0)], labels={"goal": ["goal"]}, start="start"
+    )
+
+
+@pytest.mark.parametrize("ways", [1, 2, 3, 5])
+def test_separate_ways_are_counted(ways):
+    found = mw.how_many(diamond(ways), slack=0.05)
+    assert len(found) == ways
+    assert found.like is not None
+    assert f"{ways} really different way" in found.sentence
+    assert found.values == pytest.approx(np.full(ways, 2.0))
+    assert all(distance > found.apart for distance in found.distances[:-1])
+    assert found.distances[-1] < found.apart
+
+
+def test_ways_beyond_the_limits_do_not_count():
+    mdp = diamond(3, [3, 3, 9])
+    assert len(mw.how_many(mdp, slack=0.1)) == 2
+    assert len(mw.how_many(mdp, slack=0.7)) == 3
+    assert len(mw.how_many(mdp, slack=0.7, most=2)) == 2
+    assert mw.how_many(mdp, slack=0.7, most=2).sentence.startswith("There are at least 2 really different ways")
+
+
+def test_a_set_has_no_more_plans_than_there_are_ways():
+    plans = mw.plan(diamond(3), 5, slack=0.1, fewer=True)
+    assert (plans.k, plans.asked) == (3, 5)
+    assert plans.ways == f"There are 3 really different ways within 10 %; one more would be like plan {plans.like + 1}."
+    assert plans.certificate.ok
+    again = mw.PlanSet.from_bytes(plans.to_bytes(), "again")
+    assert again.ways == plans.ways
+    assert mw.plan(diamond(3), 3, slack=0.1, fewer=True).ways is None
+    assert mw.plan(diamond(3), 5, slack=0.1).k == 5
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_no_default_set_has_clones(seed):
+    """No two plans are nearer than a fifth of the distance that a third one could have had."""
+    mdp = random_accessible_mdp(np.random.default_rng(seed), 6, 3)
+    plans = mw.plan(mdp, 3)
+    task = settled_task(
+        mw.Polytope(mdp),
+        mw.MeanDivergence(),
+        mw.Limits(slack=plans.limits.slack, floor=None if plans.limits.slack else plans.limits.floor),
+    )
+    least = mw.LeastDivergence(inf).on(mdp, mw.StateActions().on(mdp))
+    first, second = np.unravel_index(np.argmin(plans.distances + np.eye(3)), (3, 3))
+    rest = [Vertex(x) for i, x in enumerate(plans.occupancies) if i != max(first, second)]
+    new = farthest_plan(task.polytope, least, rest, 0, Watch())
+    away = least.distances(np.stack([*(v.occupancy for v in rest), new.occupancy]))[-1, :-1].min()
+    assert plans.distances[first, second] >= away / CLONE - 1e-9
+
+
+def test_three_passages(tmp_path):
+    mdp = mw.read(building(tmp_path))
+    plans = mw.plan(mdp, 3, slack=0.15, behaviour=mw.Near(1.0))
+    assert sorted(passages_of(plans)) == ["east", "middle", "west"]
+    assert plans.certificate.ok
+    more = mw.plan(mdp, 4, slack=0.15, behaviour=mw.Near(1.0), fewer=True)
+    assert sorted(passages_of(more)) == ["east", "middle", "west"]
+    assert more.ways.startswith("There are 3 really different ways within 15 %; one more would be like plan ")
+
+
+@pytest.mark.parametrize(
+    ("apart", "most", "words"), [(0.0, 3, "so must apart"), (0.7, 3, "so must apart"), (0.1, 0, "most must be")]
+)
+def test_questions_that_mean_nothing(apart, most, words):
+    with pytest.raises(mw.SettingError, match=words):
+        mw.how_many(diamond(2), apart=apart, most=most)
