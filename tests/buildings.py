@@ -54,11 +54,11 @@ def passages_of(plans) -> list[str]:
 
 
 def open_field(folder: Path) -> str:
-    """A text map of 48 x 48 cells with two obstacles, from the west to the east."""
+    """A text map of 48 x 48 cells with two obstacles, from the north-west to the south-east."""
     cells = np.full((48, 48), ".")
-    cells[12:22, 18:30] = "#"
-    cells[28:38, 18:30] = "#"
-    cells[24, 2], cells[24, 45] = "S", "G"
+    cells[10:20, 24:36] = "#"
+    cells[28:38, 12:24] = "#"
+    cells[3, 3], cells[44, 44] = "S", "G"
     path = folder / "field.txt"
     path.write_text("\n".join("".join(row) for row in cells) + "\n")
     return str(path)

@@ -83,9 +83,7 @@ def random_episodes(
         else:
             goal = int(rng.integers(mdp.n_states))
             mdp = mdp.restarting_at([goal], "goal")
-        if is_weakly_accessible(mdp) and any(
-            occupancy_of(mdp, p) @ mdp.ends["goal"] > 1e-6 for p in policies_of(mdp)
-        ):
+        if is_weakly_accessible(mdp) and any(occupancy_of(mdp, p) @ mdp.ends["goal"] > 1e-6 for p in policies_of(mdp)):
             return mdp
 
 

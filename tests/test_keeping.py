@@ -61,7 +61,7 @@ def test_one_new_plan_beside_a_kept_one_is_nearly_always_the_best_there_is(crite
         tried += 1
         values = [row @ mdp.reward / 2 + jsd(row, kept.occupancies[0]) for row in others]
         pair = mw.plan(mdp, 2, 1.0, criterion=criterion, keep=kept.policies)
-        best = max(values) + kept.rewards[0] / 2
+        best = max(values) + kept.occupancies[0] @ mdp.reward / 2
         assert pair.objective <= best + 1e-7
         found += pair.objective >= best - 1e-7
     assert tried > 40

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from math import inf
 
@@ -63,7 +62,7 @@ def balance(*, goal: bool) -> mw.MDP:
 @pytest.mark.parametrize("randomised", [False, True], ids=["deterministic", "randomised"])
 @pytest.mark.parametrize("criterion", CRITERIA, ids=lambda c: type(c).__name__)
 def test_every_plan_keeps_a_share_of_the_best_value(criterion, randomised):
-    counts: Counter[str] = Counter()
+    refused: list[str] = []
     for seed in range(12):
         mdp, slack = random_model(seed, criterion), SLACKS[seed % 4]
         tradeoff = (None, 1.0, inf)[seed % 3]
@@ -71,8 +70,7 @@ def test_every_plan_keeps_a_share_of_the_best_value(criterion, randomised):
         try:
             plans = mw.plan(mdp, 3, slack=slack, **settings)
         except mw.SettingError as error:
-            assert "is tiny against the rewards" in str(error)
-            counts["value near zero"] += 1
+            refused.append(str(error))
             continue
         best, found = plans.optimal_reward, values_of(plans)
         assert plans.limits.floor == best - slack * abs(best)
@@ -83,8 +81,8 @@ def test_every_plan_keeps_a_share_of_the_best_value(criterion, randomised):
         assert mw.verify(mdp, plans).ok
         if not randomised:
             assert np.isin(plans.policies, (0.0, 1.0)).all()
-        counts["planned"] += 1
-    assert counts["planned"] >= 8
+    assert len(refused) <= 4
+    assert all("is tiny against the rewards" in message for message in refused)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA, ids=lambda c: type(c).__name__)
@@ -432,7 +430,9 @@ def test_settings_that_cannot_be(settings, words):
 
 
 def test_a_share_of_an_optimum_near_zero():
-    with pytest.raises(mw.SettingError, match="the best value of balance, 0.01 per step, is tiny against the rewards"):
+    with pytest.raises(
+        mw.SettingError, match=r"the best value of balance, 0\.01 per step, is tiny against the rewards"
+    ):
         mw.plan(balance(goal=True), 2, slack=0.1)
 
 
@@ -444,7 +444,7 @@ def test_episodes_without_end_and_without_bound():
         mw.plan(never, 2, criterion=mw.Episodic())
     with pytest.raises(mw.SettingError, match="the longer an episode of ring lasts, the more it earns"):
         mw.plan(ring(steps=1.0), 2, criterion=mw.Episodic())
-    with pytest.raises(mw.SettingError, match="no plan of ring has episodes of at most 3.5 steps on average"):
+    with pytest.raises(mw.SettingError, match=r"no plan of ring has episodes of at most 3\.5 steps on average"):
         mw.plan(ring(), 2, criterion=mw.Episodic(3.5))
     plans = mw.plan(ring(steps=1.0), 2, criterion=mw.Episodic(20.0), method=ONE)
     assert plans.optimal_reward == pytest.approx(19.0)

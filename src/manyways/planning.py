@@ -103,12 +103,13 @@ def plan(
     criterion = default_criterion(mdp) if criterion is None else criterion
     _check_memory(mdp, k)
     kept, avoided = _given(mdp, k, method, keep, avoid)
+    compared = behaviour.on(mdp)
 
     watch = Watch(time_limit_s, progress)
     watch.tell(0, 1, float("nan"), "finding the best plan")
     # Without the best plan there is nothing to return, so it is not limited in time.
     task = settled_task(Polytope(mdp, criterion), aim, asked, method)
-    worth = task.aim.on(task.polytope.mdp, behaviour.on(mdp))
+    worth = task.aim.on(task.polytope.mdp, compared)
     with watch.catching_interrupts():
         ascent, realised = _search(method, task.polytope, worth, k, seed, watch, kept, avoided)
         like = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import manyways as mw
@@ -50,6 +50,7 @@ each_objective = pytest.mark.parametrize("objective", EXAMPLES.values(), ids=EXA
 each_convex_objective = pytest.mark.parametrize("objective", CONVEX.values(), ids=CONVEX)
 each_behaviour = pytest.mark.parametrize("behaviour", COMPARED.values(), ids=COMPARED)
 seeds = st.integers(0, 2**32 - 1)
+few = settings(max_examples=10)
 
 
 def settled(objective: mw.Objective, mdp: MDP, behaviour: mw.Behaviour) -> SetObjective:
@@ -68,6 +69,7 @@ def model(seed: int) -> tuple[np.random.Generator, MDP]:
 
 @each_objective
 @each_behaviour
+@few
 @given(seeds, st.integers(1, 4))
 def test_gradients_agree_with_differences(objective, behaviour, seed, k):
     rng, mdp = model(seed)
@@ -80,6 +82,7 @@ def test_gradients_agree_with_differences(objective, behaviour, seed, k):
 
 @each_convex_objective
 @each_behaviour
+@few
 @given(seeds, st.integers(1, 4))
 def test_gradients_never_promise_more_than_a_step_gives(objective, behaviour, seed, k):
     """Convexity: f(y) >= f(x) + <gradient, y - x>, also between plans that share nothing."""
@@ -92,6 +95,7 @@ def test_gradients_never_promise_more_than_a_step_gives(objective, behaviour, se
 
 @each_objective
 @each_behaviour
+@few
 @given(seeds, st.integers(1, 4))
 def test_contributions_change_as_the_value_does(objective, behaviour, seed, k):
     rng, mdp = model(seed)
@@ -105,6 +109,7 @@ def test_contributions_change_as_the_value_does(objective, behaviour, seed, k):
 
 @each_objective
 @each_behaviour
+@few
 @given(seeds, st.integers(1, 4))
 def test_a_working_set_keeps_up_with_the_value(objective, behaviour, seed, k):
     rng, mdp = model(seed)
@@ -123,6 +128,7 @@ def test_a_working_set_keeps_up_with_the_value(objective, behaviour, seed, k):
 
 @each_objective
 @each_behaviour
+@few
 @given(seeds, st.integers(1, 4))
 def test_candidates_contribute_as_plans_do(objective, behaviour, seed, k):
     rng, mdp = model(seed)
@@ -137,6 +143,7 @@ def test_candidates_contribute_as_plans_do(objective, behaviour, seed, k):
 
 @each_objective
 @each_behaviour
+@few
 @given(seeds, st.integers(1, 4), st.sampled_from([1e-6, 1e-3, 1.0]))
 def test_costs_are_finite_everywhere(objective, behaviour, seed, k, least):
     rng, mdp = model(seed)
@@ -151,6 +158,7 @@ def test_costs_are_finite_everywhere(objective, behaviour, seed, k, least):
 
 @each_objective
 @each_behaviour
+@few
 @given(seeds)
 def test_distances_are_symmetric_and_zero_between_equal_plans(objective, behaviour, seed):
     rng, mdp = model(seed)
@@ -163,6 +171,7 @@ def test_distances_are_symmetric_and_zero_between_equal_plans(objective, behavio
 
 
 @each_objective
+@few
 @given(seeds, st.permutations(range(4)))
 def test_the_order_of_the_plans_does_not_count(objective, seed, order):
     rng, mdp = model(seed)
@@ -190,6 +199,7 @@ def test_equal_plans_have_no_diversity(objective, k):
 
 
 @each_objective
+@few
 @given(seeds, st.integers(2, 3))
 def test_exchanges_see_the_contribution(objective, seed, k):
     """Where exchanges apply, contributions have the form that they assume."""
@@ -205,6 +215,7 @@ def test_exchanges_see_the_contribution(objective, seed, k):
 
 
 @each_objective
+@few
 @given(seeds, st.integers(1, 3))
 def test_the_mean_form_gives_the_value(objective, seed, k):
     """Where an objective says that it is a sum of mean reward and mean divergence, it is."""
@@ -224,6 +235,6 @@ def test_the_default_method_works_with_any_objective(k):
     mdp = mw.room_world(9, 2)
     plans = mw.plan(mdp, k, objective=SquaredDistance())
     assert plans.status.converged
-    assert plans.certificate.ok
+    assert plans.certificate is not None and plans.certificate.ok  # noqa: PT018
     assert plans.tradeoff is None
     assert plans.objective >= (plans.rewards).mean()

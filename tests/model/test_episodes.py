@@ -40,7 +40,14 @@ def test_a_goal_that_leads_back_to_the_start_ends_episodes():
         {"labels": {"goal": ["goal"]}, "start": {"start": 0.5, "middle": 0.5}},
         {"labels": {"goal": ["goal", "middle"]}},
     ],
-    ids=["no labels", "empty label", "another label", "another start", "half of the start", "one goal does not restart"],
+    ids=[
+        "no labels",
+        "empty label",
+        "another label",
+        "another start",
+        "half of the start",
+        "one goal does not restart",
+    ],
 )
 def test_models_without_episodes(changed):
     mdp = mw.MDP.from_transitions(ROWS, **changed)

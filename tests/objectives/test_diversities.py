@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
 from math import log
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyways import MDP, Average, Behaviour, Labels, MeanDivergence, SettingError, StateActions, States
@@ -20,7 +21,7 @@ from manyways.objectives import (
     JointDivergence,
     LeastDivergence,
     MeanForm,
-    SetObjective,
+    Objective,
     SpreadDivergence,
 )
 from manyways.objectives.determinant_divergence import RIDGE
@@ -29,6 +30,7 @@ from problems import KNOWN, jsd, random_accessible_mdp, random_policy
 
 LN2, INF = log(2), float("inf")
 seeds = st.integers(0, 2**32 - 1)
+few = settings(max_examples=20)
 CLASSES = (MeanDivergence, LeastDivergence, SpreadDivergence, JointDivergence, DeterminantDivergence)
 each_class = pytest.mark.parametrize("kind", CLASSES)
 behaviours = pytest.mark.parametrize("behaviour", [StateActions(), States()], ids=str)
@@ -43,13 +45,14 @@ def occupancies(rng: np.random.Generator, mdp: MDP, k: int) -> np.ndarray:
     return np.stack([Average().occupancy(mdp, random_policy(rng, mdp)) for _ in range(k)])
 
 
-def on(objective, mdp: MDP, behaviour: Behaviour | None = None) -> SetObjective:
+def on(objective: Objective, mdp: MDP, behaviour: Behaviour | None = None) -> Any:
     return objective.on(mdp, (behaviour or StateActions()).on(mdp))
 
 
 def images(behaviour: Behaviour, mdp: MDP, x: np.ndarray) -> np.ndarray:
     """(k, N) -> (k, B): time added up by groups."""
     group = behaviour.on(mdp).groups
+    assert group is not None
     return np.stack([np.bincount(group, row) for row in x])
 
 
@@ -105,6 +108,7 @@ each_formula = pytest.mark.parametrize(("objective", "formula"), FORMULAS.values
 
 @each_formula
 @behaviours
+@few
 @given(seeds, st.integers(2, 5))
 def test_values_by_formula(objective, formula, behaviour, seed, k):
     rng = np.random.default_rng(seed)
@@ -125,6 +129,7 @@ def test_plans_that_share_nothing_have_a_diversity_of_ln_2(kind, k):
 
 
 @each_class
+@few
 @given(seeds, st.integers(2, 5))
 def test_diversity_is_at_most_ln_2_and_at_least_0(kind, seed, k):
     rng = np.random.default_rng(seed)
@@ -135,6 +140,7 @@ def test_diversity_is_at_most_ln_2_and_at_least_0(kind, seed, k):
 
 
 @each_class
+@few
 @given(seeds)
 def test_for_two_plans_all_are_functions_of_their_divergence(kind, seed):
     """Increasing ones, and the divergence itself for mean, least and joint."""
@@ -162,7 +168,7 @@ def test_twins_are_worth_less_than_the_same_mean_distance(kind):
     twins = np.array([[1.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 0]])
     distances = np.full((4, 4), mean.value(twins)) * (1 - np.eye(4))
     worth = on(kind(INF), KNOWN["bandit"].mdp)
-    assert worth.value(twins) < float(worth.diversity(distances)) - 0.01  # pyright: ignore[reportAttributeAccessIssue]
+    assert worth.value(twins) < float(worth.diversity(distances)) - 0.01
 
 
 # ---- weights of reward and diversity ----------------------------------------------------------
@@ -245,6 +251,7 @@ def test_gradients_agree_with_differences(objective, formula, behaviour, k):
     np.testing.assert_allclose(found - found.mean(axis=1, keepdims=True), flat, atol=2e-5)
 
 
+@few
 @given(seeds)
 def test_between_equally_near_pairs_the_gradient_is_their_mean(seed):
     rng = np.random.default_rng(seed)
@@ -252,12 +259,13 @@ def test_between_equally_near_pairs_the_gradient_is_their_mean(seed):
     a, b = occupancies(rng, mdp, 2)
     x = np.stack([a, b, a, b])  # the pairs of twins are at distance 0, where the divergence has the gradient 0
     np.testing.assert_allclose(on(LeastDivergence(INF), mdp).gradient(x), 0.0, atol=1e-9)
-    weights = on(LeastDivergence(INF), mdp).pair_weights(  # pyright: ignore[reportAttributeAccessIssue]
+    weights = on(LeastDivergence(INF), mdp).pair_weights(
         np.array([[0, 1, 2, 1], [1, 0, 3, 1], [2, 3, 0, 4], [1, 1, 4, 0]]) / 10
     )
     np.testing.assert_allclose(weights[np.triu_indices(4, 1)] / 6, [1 / 3, 0, 1 / 3, 0, 1 / 3, 0])
 
 
+@few
 @given(seeds, st.integers(2, 4))
 def test_spread_gradients_promise_no_more_than_a_short_step_gives(seed, k):
     """Also from vertices, where the divergences have corners."""
@@ -302,6 +310,7 @@ def test_for_two_plans_costs_are_those_of_the_mean(kind):
 
 
 @pytest.mark.parametrize("kind", [SpreadDivergence, DeterminantDivergence])
+@few
 @given(seeds)
 def test_pair_weights_are_derivatives(kind, seed):
     rng = np.random.default_rng(seed)
@@ -318,7 +327,7 @@ def test_pair_weights_are_derivatives(kind, seed):
 
 
 def test_the_least_distance_pushes_plans_from_their_nearest():
-    weights = on(LeastDivergence(INF), model(0)).cost_weights(  # pyright: ignore[reportAttributeAccessIssue]
+    weights = on(LeastDivergence(INF), model(0)).cost_weights(
         np.array([[0, 0.1, 0.6, 0.6], [0.1, 0, 0.3, 0.5], [0.6, 0.3, 0, 0.2], [0.6, 0.5, 0.2, 0]]), 0
     )
     assert weights[0] > 5 * weights[1] == pytest.approx(5 * weights[2])

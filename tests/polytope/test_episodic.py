@@ -41,7 +41,11 @@ def never_ending_pays(mdp: mw.MDP) -> bool:
 
 def loop_or_goal(loop: float, goal: float) -> mw.MDP:
     """Wait at the start, with a reward per step, or go to the goal."""
-    rows = [("start", "wait", "start", 1.0, loop), ("start", "go", "goal", 1.0, goal), ("goal", "on", "start", 1.0, 0.0)]
+    rows = [
+        ("start", "wait", "start", 1.0, loop),
+        ("start", "go", "goal", 1.0, goal),
+        ("goal", "on", "start", 1.0, 0.0),
+    ]
     return mw.MDP.from_transitions(rows, labels={"goal": ["goal"]}, name="loop or goal")
 
 
@@ -160,14 +164,16 @@ def test_a_value_without_bound():
 
 
 def test_a_longest_length_that_no_plan_has():
-    with pytest.raises(mw.SettingError, match="has episodes of at most 1.5 steps on average; the shortest possible") as e:
+    with pytest.raises(
+        mw.SettingError, match=r"has episodes of at most 1\.5 steps on average; the shortest possible"
+    ) as e:
         settled(loop_or_goal(0.0, 1.0), 1.5)
     assert str(e.value).endswith("mean length is 2")
 
 
 @pytest.mark.parametrize("longest", [0.5, 0, -3, float("nan"), float("inf"), "100", True])
 def test_lengths_that_are_none(longest):
-    with pytest.raises(mw.SettingError, match="an episode has at least 1 step|must be a finite number"):
+    with pytest.raises(mw.SettingError, match=r"an episode has at least 1 step|must be a finite number"):
         mw.Episodic(longest)
 
 
@@ -229,7 +235,10 @@ def best_success(table: dict, start: np.ndarray) -> float:
     for _ in range(100_000):
         after = np.array(
             [
-                max(sum(p * (r + (0.0 if done else values[t])) for p, t, r, done in outcomes) for outcomes in actions.values())
+                max(
+                    sum(p * (r + (0.0 if done else values[t])) for p, t, r, done in outcomes)
+                    for outcomes in actions.values()
+                )
                 for actions in table.values()
             ]
         )
@@ -300,7 +309,9 @@ def test_floors_hold_in_the_real_environment(name):
         assert abs(earned.mean() - plans.rewards[number]) <= error + 1e-9
 
 
-@pytest.mark.parametrize(("name", "steps"), [("FrozenLake8x8-v1", 20_000), ("Taxi-v4", 27_000), ("CliffWalking-v1", 9_000)])
+@pytest.mark.parametrize(
+    ("name", "steps"), [("FrozenLake8x8-v1", 20_000), ("Taxi-v4", 27_000), ("CliffWalking-v1", 9_000)]
+)
 def test_floors_hold_in_runs_of_the_environment_itself(name, steps):
     environment(name)
     settings = {"slack": 0.6} if name == "CliffWalking-v1" else {}

@@ -70,7 +70,7 @@ def test_a_share_of_a_tiny_value_means_nothing():
     mdp = mw.MDP.from_transitions(
         [("a", "go", "b", 1.0, 100.0), ("b", "back", "a", 1.0, -99.9), ("a", "stay", "a", 1.0, -1.0)], name="balance"
     )
-    with pytest.raises(mw.SettingError, match="the best value of balance, 0.05 per step, is tiny") as caught:
+    with pytest.raises(mw.SettingError, match=r"the best value of balance, 0\.05 per step, is tiny") as caught:
         settled(Limits(slack=0.1), mdp)
     assert "floor=" in str(caught.value)
     assert "longer=" in str(caught.value)
@@ -91,7 +91,7 @@ def test_penalties_that_the_best_plan_never_pays_do_not_make_its_value_tiny():
 def test_a_floor_above_the_best_value(criterion):
     problem = stop_world()
     best = problem.best(criterion) / (1 if criterion.discount == 1 else 1 - criterion.discount)
-    with pytest.raises(mw.SettingError, match="no plan of stop world has a value of .*; the best one has") as caught:
+    with pytest.raises(mw.SettingError, match=r"no plan of stop world has a value of .*; the best one has") as caught:
         settled(Limits(floor=best * 1.001), problem.mdp, criterion)
     assert f"{best:.6g} {criterion.unit}" in str(caught.value)
     assert settled(Limits(floor=best), problem.mdp, criterion).floor == best

@@ -44,7 +44,7 @@ from manyways.types import Floats
 SAME = 1e-9
 """Occupancies that differ by no more than this are one plan."""
 DIVERSITY_WEIGHTS = (0.01, 0.1, 1.0, 10.0, 100.0)
-MOST_UNUSED = 32
+MOST_UNUSED, ENOUGH = 32, 8
 RISE = 1e-10
 """A step counts if it raises the objective by more than this, relative to the objective's scale."""
 WORTH_A_ROUND = 1e-5
@@ -210,16 +210,19 @@ class _Climb:
         """Replace each plan that equals an earlier one by the best other vertex found; False if none is found.
 
         Where diversity is worth little the objective is highest with equal plans, but nobody wants the same plan
-        twice. Candidates are the same plan but for one action, what the oracle proposes as diversity gains weight, and
-        plans made to take a choice that no plan takes yet.
+        twice. Candidates are the same plan but for one action, and what the oracle proposes as diversity gains weight;
+        where none of these is new, plans made to take a choice that no plan takes yet.
         """
         for i in range(max(self.fixed, 1), self.k):
             rows = [vertex.occupancy for vertex in self.plans]
             if not _among(rows[i], rows[:i]):
                 continue
             others = [row for j, row in enumerate(rows) if j != i]
-            proposals = (v for v in self._proposals(rows, i) if self.polytope.meets_floors(v.occupancy))
-            found = [vertex for vertex in proposals if not _among(vertex.occupancy, others)]
+            found: list[Vertex] = []
+            for proposals in (self._proposals(rows, i), self._lured(rows)):
+                if not found:
+                    allowed = (v for v in proposals if self.polytope.meets_floors(v.occupancy))
+                    found = list(islice((v for v in allowed if not _among(v.occupancy, others)), ENOUGH))
             if not found:
                 return False
             self.plans[i] = max(found, key=lambda v, i=i, rows=rows: self.objective.contribution(rows, i, v.occupancy))
@@ -227,15 +230,20 @@ class _Climb:
         return True
 
     def _proposals(self, rows: list[Floats], i: int) -> Iterator[Vertex]:
-        reward, k = self.objective.mdp.reward, self.k
+        k = self.k
         # What the optimal plan earns, not the largest number in the model: that may be a penalty nobody ever pays.
-        scale = max(float(self.optimum.occupancy @ np.abs(reward)), 1e-12)
+        scale = max(float(self.optimum.occupancy @ np.abs(self.objective.mdp.reward)), 1e-12)
         if exchangeable(self.polytope, self.objective, k, self.plans[i : i + 1]):
             yield from islice(neighbours(self.polytope, self.objective, rows, self.plans[i], i), self.k)
         for factor in DIVERSITY_WEIGHTS:
             weight = max(self.objective.diversity_weight, scale) * factor
             stronger = self.objective.with_diversity_weight(weight)
             yield self.polytope.best(stronger.costs(rows, i, 1e-3), self.plans[i])
+
+    def _lured(self, rows: list[Floats]) -> Iterator[Vertex]:
+        """Plans made to take a choice that no plan takes yet."""
+        reward, k = self.objective.mdp.reward, self.k
+        scale = max(float(self.optimum.occupancy @ np.abs(reward)), 1e-12)
         unused = np.flatnonzero(np.sum(rows, axis=0) <= 0)
         for choice in unused[np.argsort(-reward[unused], kind="stable")][:MOST_UNUSED]:
             lure = reward / k

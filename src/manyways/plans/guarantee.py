@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from manyways.describe.wording import joined, number, percent, quantity, terms_of
+from manyways.model.mdp import MDP
+from manyways.polytope import Criterion, Limits
 
-if TYPE_CHECKING:
-    from manyways.plans.planset import PlanSet
+
+class LimitedPlans(Protocol):
+    """What the sentences need of a plan set."""
+
+    @property
+    def mdp(self) -> MDP: ...
+    @property
+    def k(self) -> int: ...
+    @property
+    def criterion(self) -> Criterion: ...
+    @property
+    def limits(self) -> Limits: ...
+    @property
+    def kept_below(self) -> tuple[int, ...]: ...
+    @property
+    def asked(self) -> int | None: ...
+    @property
+    def like(self) -> int | None: ...
 
 
-def guarantee(plans: PlanSet) -> str | None:
+def guarantee(plans: LimitedPlans) -> str | None:
     """The limits that every plan keeps: "Every plan earns at least 4.69 per step, within 10 % of the best possible."
 
     None if plans were not limited.
@@ -32,8 +50,8 @@ def guarantee(plans: PlanSet) -> str | None:
     return " ".join(parts) or None
 
 
-def fewer_ways(plans: PlanSet) -> str | None:
-    """ "There are 3 really different ways within 10 %; a fourth would be like plan 2." """
+def fewer_ways(plans: LimitedPlans) -> str | None:
+    """ "There are 3 really different ways within 10 %; one more would be like plan 2." """
     if plans.like is None or plans.asked is None or plans.k >= plans.asked:
         return None
     within = "" if plans.limits.slack is None else f" within {percent(plans.limits.slack)}"

@@ -86,7 +86,10 @@ def prove_set(
     try:
         for i, costs in enumerate(_costs_of_gap(model, objective, x, proved.plans)):
             tell(i)
-            answer = polytope.best(costs * model.unit, Vertex(x[i], first_best(mdp, policies[i])))
+            try:
+                answer = polytope.best(costs * model.unit, Vertex(x[i], first_best(mdp, policies[i])))
+            except SolverError:  # any values prove a bound, zeros a weak one
+                continue
             gap[i] = np.nan if answer.dual is None else answer.dual / model.unit
             if answer.multipliers is not None:
                 multipliers[i] = answer.multipliers
