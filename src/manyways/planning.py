@@ -112,8 +112,8 @@ def plan(
     worth = task.aim.on(task.polytope.mdp, compared)
     with watch.catching_interrupts():
         ascent, realised = _search(method, task.polytope, worth, k, seed, watch, kept, avoided)
-        like = None
-        if (objective is None and tradeoff is None) or fewer:
+        like, derived = None, objective is None and tradeoff is None
+        if derived or fewer:
             least = LeastDivergence(inf).on(task.polytope.mdp, worth.compared)
             realised, like = _different(task, least, realised, len(kept), seed, watch, APART if fewer else None)
         values = task.criterion.values(mdp, np.stack([x for _, x in realised]))
@@ -152,6 +152,8 @@ def plan(
         limits=task.limits,
         asked=k,
         like=None if like is None else int(np.flatnonzero(best_first == like)[0]),
+        fewer=fewer,
+        derived=derived,
     )
     # Where nothing is proved exactly, the claims are what was found, and comparing them would prove nothing.
     claims = compared_with(found, plans, worth) if found.exact else ()

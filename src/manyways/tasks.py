@@ -113,8 +113,10 @@ def _spread(mdp: MDP, vertex: Vertex) -> float:
 
 def _worth_of_diversity(mdp: MDP, best: Best) -> float:
     """The tradeoff to use if none is given, measured with preferences that nobody modelled (docs/limits.md)."""
-    earned = abs(float(best.vertex.occupancy @ mdp.reward))
-    return _spread(mdp, best.vertex) / 8 or earned / 4 or 1.0
+    mean = float(best.vertex.occupancy @ mdp.reward)
+    other = np.abs(mdp.reward - mean)
+    typical = float(np.median(other[other > 0])) if (other > 0).any() else 8.0
+    return (_spread(mdp, best.vertex) or typical) / 8
 
 
 def default_criterion(mdp: MDP) -> Criterion:

@@ -123,7 +123,6 @@ def test_help_shows_all_defaults(manyways):
         "By default state-actions",
     ):
         assert default in text
-    assert text.count("long-run average") == 1
 
 
 def test_without_arguments_there_is_help(manyways):

@@ -98,7 +98,9 @@ def test_the_default_tradeoff_is_an_eighth_of_the_spread_of_rewards(manyways):
     best = mw.plan("map.txt", 1)
     time, reward = best.occupancies[0], best.mdp.reward
     assert found["tradeoff"] == pytest.approx(time @ abs(reward - best.optimal_reward) / 8, rel=1e-9)
-    assert found["limits"]["floor"] is None, "Frank-Wolfe cannot keep plans within limits"
+    assert found["limits"]["slack"] == 0.1
+    assert found["limits"]["floor"] == pytest.approx(0.9 * best.optimal_reward)
+    assert min(found["rewards"]) >= found["limits"]["floor"] - 1e-9
 
 
 def test_show_repeats_the_table(manyways, here, saved, plans):

@@ -21,7 +21,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help: twice as fast, and brackets are not markup
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Plan many good ways through a Markov decision process: k near-optimal plans that differ from one another.",
-    epilog="Try: manyways serve nine-rooms:7 --k 6 --tradeoff 8 --open",
+    epilog="Try: manyways serve nine-rooms:7 --k 6 --slack 10% --open",
 )
 
 Source = Annotated[
@@ -82,7 +82,7 @@ Longer = Annotated[
         help="Every plan's mean way to the goal is at most this share longer than the shortest one: 10% or 0.1.",
     ),
 ]
-Discount = Annotated[float | None, typer.Option(help="Discount factor; by default the long-run average reward counts.")]
+Discount = Annotated[float | None, typer.Option(help="Count the discounted sum of rewards, with this factor.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 
 

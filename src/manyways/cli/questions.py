@@ -53,7 +53,10 @@ def freedom(
     minimise: Minimise = None,
     as_json: Json = False,
 ) -> None:
-    """Show what all plans within the limits have in common, and what is free: least and most time in each place."""
+    """Show what all plans within the limits share, and what is free.
+
+    For each place: the least and the most time that a plan within the limits can spend there.
+    """
     from manyways.ranges import freedom as find
 
     settings = {"const": const, "reward": reward, "start": start, "goal": goal, "restart": restart}

@@ -47,6 +47,8 @@ def without_clones(
     """
     found, like = list(plans), None
     for _ in range(2 * len(plans)):
+        if len(found) == 1:
+            break
         distances = least.distances(np.stack([plan.occupancy for plan in found]))
         i, j, distance = _nearest(distances, fixed)
         enough = 0.0 if apart is None else max(apart, distances[np.triu_indices(len(found), 1)].mean() / APART_OF_MEAN)

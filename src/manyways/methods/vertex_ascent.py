@@ -18,16 +18,20 @@ made, and the best result is kept.
 *Exchanges.* At the end, on models small enough for it and for objectives that allow it, every exchange of one action in
 one plan is tried with the exact objective, until none helps (`methods.exchange`).
 
+*Recombination.* For other objectives, the best set among all plans that any start has met is chosen at the end
+(`methods.recombination`).
+
 docs/default-method.md has the measurements behind each of these.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 from numbers import Real
 from typing import ClassVar
 
@@ -37,6 +41,7 @@ from manyways.errors import SettingError, check_integer
 from manyways.methods.ascent import Ascent, Halted, Status, Trace, Watch
 from manyways.methods.base import METHODS, Method
 from manyways.methods.exchange import exchange_actions, exchangeable, neighbours
+from manyways.methods.recombination import most_candidates, recombined
 from manyways.objectives import SetObjective
 from manyways.polytope import Answer, Polytope, Vertex
 from manyways.types import Floats
@@ -119,7 +124,9 @@ class VertexAscent(Method):
         if log.status is None and k > 1:
             with log.halting():
                 watch.check()
-                if self.exchanges and exchangeable(polytope, objective, k, best.plans[len(fixed) :]):
+                if objective.exchange_form(k) is None:
+                    best.recombine(climbs, np.random.default_rng(streams[0].spawn(1)[0]))
+                elif self.exchanges and exchangeable(polytope, objective, k, best.plans[len(fixed) :]):
                     best.exchange()
                 distinct = best.part_duplicates()
         status = log.status or (Status.CONVERGED if distinct else Status.FEWER_PLANS)
@@ -173,6 +180,7 @@ class _Climb:
         self.k, self.fixed = k, len(fixed)
         self.plans: list[Vertex] = [*fixed, *[optimum] * (k - len(fixed))]
         self.value = self._value() if fixed else optimum.value
+        self.met: deque[Vertex] = deque(maxlen=most_candidates(polytope.mdp))
 
     def run(self, stages: tuple[float, ...], rng: np.random.Generator) -> None:
         if self.k == 1:
@@ -180,7 +188,7 @@ class _Climb:
             return
         fixed, free, optimum = self.fixed, self.k - self.fixed, self.optimum
         typical = float(optimum.occupancy @ optimum.occupancy)
-        scale = abs(optimum.value) + self.objective.diversity_weight
+        scale = self.objective.size(optimum.value)
         rows = [vertex.occupancy for vertex in self.plans[:fixed]]
         working = self.objective.working_set([*rows, *(self.polytope.wander(rng) for _ in range(free))])
         warm = [optimum] * self.k
@@ -190,6 +198,7 @@ class _Climb:
                 self.log.watch.check()
                 i = fixed + tried % free
                 warm[i] = self.polytope.best(working.costs(i, stage * typical), warm[i])
+                self.met.append(Vertex(warm[i].occupancy, warm[i].choices))
                 offer = working.offer(i, warm[i].occupancy)
                 founding = number == 0 and tried < free  # a random policy is not a plan yet: replace it in any case
                 if founding or offer.after > offer.before + RISE * scale:
@@ -251,6 +260,16 @@ class _Climb:
             vertex = self.polytope.best(lure)
             if vertex.occupancy[choice] > 0:
                 yield vertex
+
+    def recombine(self, climbs: Sequence[_Climb], rng: np.random.Generator) -> None:
+        """Continue with the best set among the plans that any start has met."""
+        latest = zip_longest(*(reversed(climb.met) for climb in climbs))  # of all starts in turn
+        met = [vertex for row in latest for vertex in row if vertex is not None]
+        sets = [climb.plans for climb in climbs]
+        self.plans = recombined(self.polytope, self.objective, sets, met, self.fixed, rng)
+        value = self._value()
+        self.log.step(value, value - self.value, 0.0)
+        self.value = value
 
     def exchange(self) -> None:
         for plans in exchange_actions(self.polytope, self.objective, self.plans, self.fixed):

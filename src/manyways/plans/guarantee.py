@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Protocol
 
 from manyways.describe.wording import joined, number, percent, quantity, terms_of
 from manyways.model.mdp import MDP
-from manyways.polytope import Criterion, Limits
+from manyways.polytope import Criterion, Episodic, Limits
 
 
 class LimitedPlans(Protocol):
@@ -39,15 +40,28 @@ def guarantee(plans: LimitedPlans) -> str | None:
     if limits.floor is not None:
         edge = "at most" if terms.sign < 0 else "at least"
         within = "" if limits.slack is None else f", within {percent(limits.slack)} of the best possible"
-        parts.append(f"{who} {terms.verb}s {edge} {number(terms.shown(limits.floor))} {unit}{within}.")
+        parts.append(f"{who} {terms.verb}s {edge} {number(_safe(limits.floor, terms.sign))} {unit}{within}.")
     if limits.way is not None:
         longer = "" if limits.longer is None else f", at most {percent(limits.longer)} more than the shortest way"
         parts.append(f"{who} reaches the goal in at most {quantity(limits.way)} steps on average{longer}.")
+    if plans.mdp.time_limit is not None and isinstance(plans.criterion, Episodic):
+        parts.append(
+            f"Episodes that the environment cuts off after {plans.mdp.time_limit} steps count as if they went on."
+        )
     if plans.kept_below:
         kept = joined([str(i + 1) for i in plans.kept_below])
         plural = "s" if len(plans.kept_below) > 1 else ""
         parts.append(f"Plan{plural} {kept}, kept from an earlier set, {'are' if plural else 'is'} worse than that.")
     return " ".join(parts) or None
+
+
+def _safe(floor: float, sign: int) -> float:
+    """A least value as it is shown, rounded to three digits so that it promises no more than it should."""
+    if floor == 0:
+        return 0.0
+    step = 10.0 ** (math.floor(math.log10(abs(floor))) - 2)
+    kept = math.floor(floor / step + 1e-9) * step
+    return sign * float(f"{kept:.12g}")
 
 
 def fewer_ways(plans: LimitedPlans) -> str | None:

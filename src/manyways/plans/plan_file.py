@@ -55,6 +55,8 @@ def to_bytes(fields: Mapping[str, Any]) -> bytes:
             "kept": list(fields["kept"]),
             "limits": asdict(fields["limits"]),
             "asked": fields["asked"],
+            "fewer": fields["fewer"],
+            "derived": fields["derived"],
         },
         "result": {
             "objective": fields["objective"],
@@ -126,6 +128,8 @@ def _fields(path: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarra
             "limits": _limits(settings.get("limits", {})),
             "asked": None if settings.get("asked") is None else check_integer("asked", settings["asked"], k),
             "like": None if result.get("like") is None else _positions([result["like"]], k)[0],
+            "fewer": settings.get("fewer") is True,
+            "derived": settings.get("derived") is True,
         }
     except PlanFileError:
         raise

@@ -291,6 +291,7 @@ def _values(
     low, high = (criterion.values_of(end, x, model.mdp, best) for end in ends)
     # A criterion may also depend on how often episodes end, which is known to within the error of x.
     per_error = criterion.sensitivity(model.mdp, x) * np.array([plan.error for plan in plans])
+    per_error = np.where(per_error < 1, per_error / np.maximum(1 - per_error, 1e-300), np.inf)
     wobble = np.where(per_error > 0, np.abs((low + high) / 2 - best) * per_error, 0.0)
     error = (high - low) / 2 + wobble
     return (low if lower else (low + high) / 2), error

@@ -198,7 +198,7 @@ class Polytope:
         discount, plain = self.criterion.discount, self._plain
         slice_.floors, slice_._randomised = tuple(floors), randomised
         slice_._oracle = Floored(
-            plain, self.mdp, discount, floors, feasible, self._vertex_of_one_class, randomised=randomised
+            plain, self.mdp, discount, floors, feasible, self.vertex_of_one_class, randomised=randomised
         )
         return slice_
 
@@ -215,7 +215,7 @@ class Polytope:
         """Whether x (N,) meets all floors, up to rounding."""
         return not isinstance(self._oracle, Floored) or self._oracle.meets(x)
 
-    def _vertex_of_one_class(self, choices: Ints) -> Vertex | None:
+    def vertex_of_one_class(self, choices: Ints) -> Vertex | None:
         """The vertex of a policy; None if it has several recurrent classes, or mixes too slowly for double precision."""
         if self.criterion.discount == 1:
             p = self.mdp.transitions[choices]

@@ -79,8 +79,10 @@ def reproduction(plans: PlanSet, file: Path | None) -> dict[str, str]:
     around = ", keep=plans.policies[list(plans.kept)], avoid=plans.avoided" if plans.kept or len(plans.avoided) else ""
     limits = "".join(f", {name}={value!r}" for name, value in _limits(plans).items())
     limits += ", randomised=True" if plans.limits.randomised else ""
+    limits += ", fewer=True" if plans.fewer else ""
+    objective = "" if plans.derived else "objective=plans.maximised, "
     call = (
-        f"mw.plan(plans.mdp, k={plans.k}, objective=plans.maximised, seed={plans.seed}, method=plans.method, "
+        f"mw.plan(plans.mdp, k={_asked(plans)}, {objective}seed={plans.seed}, method=plans.method, "
         f"criterion=plans.criterion, behaviour=plans.behaviour{limits}{around})"
     )
     saved = (
@@ -88,6 +90,11 @@ def reproduction(plans: PlanSet, file: Path | None) -> dict[str, str]:
     )
     needed = "".join(f"import {module}\n" for module in _modules_outside(plans))
     return {"kind": "call", "text": f"import manyways as mw\n{needed}\nplans = {saved}\nagain = {call}"}
+
+
+def _asked(plans: PlanSet) -> int:
+    """How many plans were asked for."""
+    return plans.k if plans.asked is None else plans.asked
 
 
 def _modules_outside(plans: PlanSet) -> list[str]:
@@ -109,12 +116,14 @@ def _options(plans: PlanSet) -> list[str] | None:
     """The options of `manyways plan`, or None if there are no options for some of the settings."""
     parts = (
         _limit_options(plans),
-        _kind_options(plans.maximised, OBJECTIVES, MeanDivergence, "--diversity"),
+        [] if plans.derived else _kind_options(plans.maximised, OBJECTIVES, MeanDivergence, "--diversity"),
         _criterion_options(plans),
         _kind_options(plans.behaviour, BEHAVIOURS, StateActions, "--behaviour"),
         _kind_options(plans.method, METHODS, VertexAscent, "--method"),
     )
-    options = ["--k", str(plans.k), "--seed", str(plans.seed)]
+    options = ["--k", str(_asked(plans)), "--seed", str(plans.seed)]
+    if plans.fewer != plans.derived:  # what the command does by default depends on whether a tradeoff is given
+        options.append("--fewer" if plans.fewer else "--exactly-k")
     for part in parts:
         if part is None:
             return None

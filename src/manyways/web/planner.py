@@ -108,15 +108,17 @@ def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> Planned
     kept = [i for i in range(old.k) if old[i].key in request.keep]
     replaced = [i for i in range(old.k) if i not in kept] if kept else []
     limits = old.limits
+    floor = limits.floor if request.slack is None and limits.slack is None else None
+    limited = not (request.slack is None and floor is None and limits.longer is None)
     able = (old.method.keeps_plans or not kept) and (old.method.respects_floors or request.slack is None)
     plans = plan(
         old.mdp,
         request.k,
         seed=request.seed,
-        objective=_objective(old.maximised, request.tradeoff),
+        objective=_objective(old, request.tradeoff, limited),
         method=old.method if able else None,
         slack=request.slack,
-        floor=limits.floor if request.slack is None and limits.slack is None else None,
+        floor=floor,
         longer=limits.longer,
         randomised=limits.randomised,
         fewer=request.slack is not None,
@@ -132,11 +134,18 @@ def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> Planned
     )
 
 
-def _objective(old: Objective, tradeoff: float | None) -> Objective:
-    """The objective of the old set, with another tradeoff if one is given and the objective has one."""
-    if tradeoff is None or "tradeoff" not in {field.name for field in fields(old)}:
-        return old
-    return replace(old, tradeoff=tradeoff)  # pyright: ignore[reportCallIssue] (it has that field)
+def _objective(old: PlanSet, tradeoff: float | None, limited: bool) -> Objective | None:
+    """The objective of the old set, with another tradeoff if one is given and the objective has one.
+
+    None, so that the tradeoff is derived again, if it was derived from the model and is the same. Not without limits,
+    because `plan` then adds its own.
+    """
+    objective = old.maximised
+    if tradeoff is None or "tradeoff" not in {field.name for field in fields(objective)}:
+        return objective
+    if old.derived and limited and f"{tradeoff:.6g}" == f"{old.tradeoff:.6g}":  # the page shows six digits
+        return None
+    return replace(objective, tradeoff=tradeoff)  # pyright: ignore[reportCallIssue] (it has that field)
 
 
 class _Reporter:

@@ -1,0 +1,125 @@
+"""The best set among the plans that a search has met.
+
+A climb keeps one set and changes one plan at a time. Objectives that are not sums over pairs, such as the least distance,
+have many sets from which no such step leads up: moving a plan that is not in the nearest pair changes nothing. All
+vertices that the starts have met are therefore collected as candidates, and sets of them are improved by swapping a
+member for a candidate until no swap helps, from the sets that the starts ended with and, in small models, from random
+ones. Objectives judge all swaps of a member at once from distances that are computed once (`objectives.Candidates`).
+
+In small models the candidates are completed by the policies that differ from them in one action, breadth first, up to
+MOST_IN_SMALL: there these are often all deterministic policies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from manyways.model.mdp import MDP
+from manyways.objectives import Candidates, SetObjective
+from manyways.polytope import Polytope, Vertex
+from manyways.types import Floats, Ints
+
+SAME = 1e-9
+"""Occupancies that differ by no more than this are one plan."""
+SMALL = 20
+"""Models with fewer states are small: there candidates and sets cost next to nothing."""
+MOST, MOST_IN_SMALL, RANDOM_SETS = 64, 128, 24
+WORK = 1e7
+"""Candidates are so few that all their distances take about this many logarithms."""
+RISE = 1e-10
+
+
+def most_candidates(mdp: MDP) -> int:
+    """How many candidates cost little."""
+    return MOST_IN_SMALL if mdp.n_states < SMALL else min(MOST, int(np.sqrt(WORK / mdp.n_choices)))
+
+
+def recombined(
+    polytope: Polytope,
+    objective: SetObjective,
+    sets: Sequence[Sequence[Vertex]],
+    met: Iterable[Vertex],
+    fixed: int,
+    rng: np.random.Generator,
+) -> list[Vertex]:
+    """The best set found among the candidates.
+
+    Args:
+        polytope, objective: what is searched.
+        sets: the sets to start from, each of k plans of which the `fixed` first ones stay.
+        met: further candidates; the first ones count if there are too many.
+        fixed: how many plans stay.
+        rng: draws the random sets.
+    """
+    pool = _Pool(polytope.mdp.n_choices)
+    starts = [np.array([pool.number(vertex) for vertex in plans]) for plans in sets]
+    small = polytope.mdp.n_states < SMALL
+    most = most_candidates(polytope.mdp)
+    for vertex in met:
+        if len(pool.plans) < most:
+            pool.number(vertex)
+    if small:
+        _complete(polytope, pool, most)
+    candidates = objective.candidates(np.stack([vertex.occupancy for vertex in pool.plans]))
+    k, stay = len(starts[0]), starts[0][:fixed]
+    others = np.setdiff1d(np.arange(len(pool.plans)), stay)
+    if small and len(others) >= k - fixed:
+        starts += [np.append(stay, rng.choice(others, k - fixed, replace=False)) for _ in range(RANDOM_SETS)]
+    ends = [_swapped(candidates, members, fixed) for members in starts]
+    values = [objective.value(candidates.rows[members]) for members in ends]
+    return [pool.plans[j] for j in ends[int(np.argmax(values))]]
+
+
+class _Pool:
+    """Distinct plans, each with a number."""
+
+    def __init__(self, size: int) -> None:
+        self.plans: list[Vertex] = []
+        self._rows: Floats = np.empty((0, size))
+
+    def number(self, vertex: Vertex) -> int:
+        """The number of a plan, which is added if it is new."""
+        same = np.flatnonzero(np.abs(self._rows - vertex.occupancy).max(axis=1) <= SAME) if self.plans else []
+        if len(same):
+            return int(same[0])
+        self.plans.append(vertex)
+        self._rows = np.vstack([self._rows, vertex.occupancy])
+        return len(self.plans) - 1
+
+
+def _complete(polytope: Polytope, pool: _Pool, most: int) -> None:
+    """Add policies that differ from a candidate in one action, until there are `most` or no more."""
+    mdp, done = polytope.mdp, 0
+    while done < len(pool.plans) < most:
+        own, time = pool.plans[done].choices, pool.plans[done].occupancy
+        done += 1
+        if own is None:
+            continue
+        taken = own[mdp.choice_state]
+        for choice in np.flatnonzero((time[taken] > 0) & (taken != np.arange(mdp.n_choices))):
+            changed = np.array(own)
+            changed[mdp.choice_state[choice]] = choice
+            vertex = polytope.vertex_of_one_class(changed)
+            if vertex is not None and polytope.meets_floors(vertex.occupancy):
+                pool.number(vertex)
+
+
+def _swapped(candidates: Candidates, members: Ints, fixed: int) -> Ints:
+    """(k,) -> (k,): members swapped for candidates, one after the other, until no swap raises the value; plans that are
+    equal are parted at any price."""
+    members, k = members.copy(), len(members)
+    idle, i = 0, fixed
+    while idle < k - fixed:
+        worth = candidates.contributions(members, i)
+        least = worth[members[i]] + RISE * abs(worth[members[i]])
+        if members[i] in np.delete(members, i):
+            least = -np.inf  # any other plan is better than the same one twice
+        worth[members] = -np.inf
+        best = int(np.argmax(worth))
+        idle += 1
+        if worth[best] > least:
+            members[i], idle = best, 0
+        i = i + 1 if i + 1 < k else fixed
+    return members
