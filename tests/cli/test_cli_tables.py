@@ -31,7 +31,7 @@ def test_plans_far_from_the_optimum_come_with_advice(manyways):
 @pytest.mark.parametrize("name", ["[red]room", "a [/b] c", "plain [1]"])
 def test_names_are_printed_as_they_are(manyways, here, name):
     (here / "world.json").write_text(json.dumps({"rows": ["S.G"], "name": name}))
-    answer = manyways("plan", "world.json", "--k", "2", "--method", "frank-wolfe", "--out", "plans.mw")
+    answer = manyways("plan", "world.json", "--k", "2", "--tradeoff", "8", "--out", "plans.mw")
     assert answer.code == DONE
     assert answer.out.startswith(f"{name}: 2 plans")
     assert manyways("show", "plans.mw").out.startswith(f"{name}: 2 plans")

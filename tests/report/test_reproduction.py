@@ -72,20 +72,29 @@ def test_the_command_gives_the_same_plans_again(tmp_path, source, settings, expe
     assert_the_command_repeats(plans, tmp_path)
 
 
+@pytest.mark.parametrize("fewer", [False, True])
 @pytest.mark.parametrize(
     ("source", "limit", "criterion"),
     [
         ("nine-rooms:7", "--slack 0.1", ""),
         ("four-rooms:1?goal_reward=150", "--longer 0.1", ""),
         ("gym:FrozenLake-v1", "--slack 0.1", " --per episode --longest {longest}"),
+        ("gym:CliffWalking-v1", "--slack 0.1", " --per episode --longest {longest}"),
     ],
 )
-def test_the_command_gives_the_plans_of_default_settings_again(tmp_path, source, limit, criterion):
-    """Settings that were derived from the model are options of the command, so that it does not depend on defaults."""
-    plans = mw.plan(source, 2)
+def test_the_command_gives_the_plans_of_default_settings_again(tmp_path, source, limit, criterion, fewer):
+    """A tradeoff that was derived from the model is no option: with one, clones would not be replaced."""
+    plans = mw.plan(source, 4, fewer=fewer)
     more = criterion.format(longest=getattr(plans.criterion, "longest", None))
-    expected = f" --k 2 --seed 0 {limit} --tradeoff {plans.tradeoff}{more}"
+    expected = f" --k 4 --seed 0{'' if fewer else ' --exactly-k'} {limit}{more}"
     assert reproduction(plans, None)["text"].endswith(expected)
+    assert_the_command_repeats(plans, tmp_path)
+
+
+def test_a_set_of_fewer_plans_than_asked_for(tmp_path):
+    plans = mw.plan("gym:CliffWalking-v1", 3, 1.0, slack=0.1, fewer=True)
+    assert plans.k == 1
+    assert " --k 3 --seed 0 --fewer --slack 0.1 --tradeoff 1.0 " in reproduction(plans, None)["text"]
     assert_the_command_repeats(plans, tmp_path)
 
 
@@ -99,13 +108,14 @@ def assert_the_command_repeats(plans: mw.PlanSet, folder: Path) -> None:
     assert reproduction(again, None) == reproduction(plans, None)
 
 
-@pytest.mark.parametrize("change", ["model", "kept", "method", "behaviour", "objective"])
+@pytest.mark.parametrize("change", ["model", "kept", "method", "behaviour", "objective", "limits"])
 def test_what_no_command_can_say_is_a_call_that_gives_the_same_plans_again(tmp_path, change, monkeypatch):
-    source = mw.four_rooms(1) if change == "model" else "four-rooms:1"
+    source = mw.four_rooms(1) if change in ("model", "limits") else "four-rooms:1"
     more = {
         "method": {"method": mw.VertexAscent(stages=(1.0, 0.1))},
         "behaviour": {"behaviour": mw.Labels(("door",))},
         "objective": {"tradeoff": None, "objective": Coverage()},
+        "limits": {"tradeoff": None, "slack": 0.02, "longer": 0.5, "randomised": True, "fewer": True},
     }.get(change, {})
     plans = mw.plan(source, 2, **({"tradeoff": 3.0} | more))
     if change == "kept":

@@ -59,9 +59,23 @@ def test_every_new_plan_keeps_to_the_slack(plans):
     assert new.limits.slack == 0.05
     assert new.rewards.min() >= 0.95 * best
     assert new.certificate.ok
-    same = mw.plan(plans.mdp, 3, 8.0, slack=0.05, seed=1)
+    same = mw.plan(plans.mdp, 3, 8.0, slack=0.05, seed=1, fewer=True)
     assert (new.policies == same.policies).all()
     assert planned(new, k=3, tradeoff=8.0).limits == mw.Limits(), "an empty field removes the limit"
+
+
+def test_a_tradeoff_that_was_derived_from_the_model_is_derived_again(plans):
+    old = mw.plan("gym:FrozenLake-v1", 4, fewer=True)
+    assert old.derived
+    shown = float(f"{old.tradeoff:.6g}")
+    same = planned(old, k=4, tradeoff=shown, slack=0.1, seed=0)
+    assert same.derived
+    assert (same.policies == old.policies).all()
+    for asked in ({"tradeoff": 2 * shown, "slack": 0.1}, {"tradeoff": shown, "slack": None}):
+        other = planned(old, **asked)
+        assert not other.derived
+        assert other.tradeoff == asked["tradeoff"]
+        assert other.limits.slack == asked["slack"]
 
 
 def test_the_other_limits_of_the_old_set_stay(plans):

@@ -128,7 +128,7 @@ def _plans_table(plans: PlanSet, terms: Terms) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(f"{plans.mdp.name}: {plans.k} plans"), title_justify="left")
+    table = Table(title=Text(f"{plans.mdp.name}: {plans.k} plan{'s' if plans.k > 1 else ''}"), title_justify="left")
     for column in ("plan", terms.noun, terms.loss, "nearest other", "mean distance"):
         table.add_column(column, justify="right")
     for i, reward in enumerate(plans.rewards):

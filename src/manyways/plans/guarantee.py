@@ -44,7 +44,7 @@ def guarantee(plans: LimitedPlans) -> str | None:
     if limits.way is not None:
         longer = "" if limits.longer is None else f", at most {percent(limits.longer)} more than the shortest way"
         parts.append(f"{who} reaches the goal in at most {quantity(limits.way)} steps on average{longer}.")
-    if plans.mdp.time_limit is not None and isinstance(plans.criterion, Episodic):
+    if parts and plans.mdp.time_limit is not None and isinstance(plans.criterion, Episodic):
         parts.append(
             f"Episodes that the environment cuts off after {plans.mdp.time_limit} steps count as if they went on."
         )
