@@ -162,6 +162,24 @@ def test_time_may_be_up_in_the_middle_of_a_solve(source, method, monkeypatch):
         assert plans.certificate.ok
 
 
+def test_a_method_that_cannot_limit_the_length_of_episodes_is_refused():
+    pytest.importorskip("gymnasium")
+    settings = {"k": 2, "method": mw.ProjectedGradient(iterations=1)}
+    with pytest.raises(mw.SettingError, match=r"cannot limit the length of episodes.*; use criterion=Average\(\)"):
+        mw.plan("gym:FrozenLake-v1", **settings)
+    assert mw.plan("gym:FrozenLake-v1", **settings, criterion=mw.Average()).certificate.ok
+
+
+def test_a_kept_plan_that_never_ends_an_episode_is_refused():
+    """Its value per episode is not a number."""
+    pytest.importorskip("gymnasium")
+    mdp = mw.read("gym:FrozenLake-v1?is_slippery=false")
+    left = np.array(mdp.actions == 0, float)  # against the wall of the start, without end
+    with pytest.raises(mw.SettingError, match="plan 2 of those to keep never ends an episode"):
+        mw.plan(mdp, 3, keep=[mw.plan(mdp, 1).policies[0], left])
+    assert mw.plan(mdp, 2, 1.0, keep=[left], criterion=mw.Average()).rewards[1] == 0.0
+
+
 def test_progress_never_goes_back():
     seen: list[mw.Progress] = []
     mw.plan(mw.nine_rooms(0), 3, 8.0, method=mw.VertexAscent(starts=2), progress=seen.append)

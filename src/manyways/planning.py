@@ -191,6 +191,9 @@ def _search(
     """
     mdp = polytope.mdp
     given = [(policy, polytope.criterion.occupancy(mdp, policy)) for policy in (*kept, *avoided)]
+    for i, (_, x) in enumerate(given[: len(kept)]):
+        if not np.isfinite(polytope.criterion.values(mdp, x[None])).all():
+            raise SettingError(f"plan {i + 1} of those to keep never ends an episode, so it has no value per episode")
     with polytope.pausing(watch.check):
         try:
             fixed = [Vertex(x) for _, x in given]

@@ -83,6 +83,12 @@ def settled_task(polytope: Polytope, aim: Objective, asked: Limits, method: Meth
     planned = polytope.with_reward_of(criterion.planned(mdp, best.value))
     planned.criterion = criterion
     own, floors = criterion.own_floors(mdp), floors_of(limits, criterion, mdp, best.value)
+    if own and method is not None and not method.respects_floors:
+        raise SettingError(
+            f"{method!r} cannot limit the length of episodes, which a value per episode needs; ",
+            in_python="use criterion=Average(), or a method that can, such as VertexAscent()",
+            on_command_line="use --per step or --method vertex-ascent",
+        )
     ceiling = planned.optimum
     if own:
         feasible = feasible_plan(planned, own, [best.vertex, ceiling])

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("here")
 def test_one_plan_has_no_other_near_it(manyways):
     answer = manyways(*PLAN, "--k", "1")
     assert answer.code == DONE
-    assert answer.out.startswith("map: 1 plans")
+    assert answer.out.startswith("map: 1 plan ")
 
 
 def test_nearly_equal_plans_are_pointed_out(manyways):

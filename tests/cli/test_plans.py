@@ -15,6 +15,7 @@ from manyways.behaviours import BEHAVIOURS
 from manyways.formats import FORMATS
 from manyways.formats.writer import write_model
 from manyways.methods import METHODS
+from manyways.objectives import OBJECTIVES
 from manyways.plans.certificate import Check
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -62,6 +63,7 @@ def test_plan_as_json(manyways):
     assert found["k"] == 2
     assert found["seed"] == 3
     assert found["tradeoff"] == 8.0
+    assert found["maximised"] == "MeanDivergence(tradeoff=8.0)"
     assert found["status"] == "converged"
     assert found["objective"] == plans.objective
     assert found["rewards"] == plans.rewards.tolist()
@@ -101,6 +103,85 @@ def test_the_default_tradeoff_is_an_eighth_of_the_spread_of_rewards(manyways):
     assert found["limits"]["slack"] == 0.1
     assert found["limits"]["floor"] == pytest.approx(0.9 * best.optimal_reward)
     assert min(found["rewards"]) >= found["limits"]["floor"] - 1e-9
+
+
+def test_a_tradeoff_of_infinity_is_no_number_in_json(manyways):
+    found = manyways("plan", "map.txt", "--k", "2", "--tradeoff", "inf", "--slack", "20%", "--json").json
+    assert found["tradeoff"] is None
+    assert found["maximised"] == "MeanDivergence(tradeoff=inf)"
+    assert found["limits"]["slack"] == 0.2
+    assert min(found["rewards"]) >= 0.8 * found["optimal_reward"]
+    assert found["guarantee"].endswith("within 20 % of the best possible.")
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        (["--slack", "5 %"], {"slack": 0.05}),
+        (["--slack", "0.05"], {"slack": 0.05}),
+        (["--floor", "20"], {"floor": 20.0}),
+        (["--longer", "30%"], {"longer": 0.3}),
+        (["--slack", "20%", "--randomised"], {"slack": 0.2, "randomised": True}),
+        (["--slack", "20%", "--tradeoff", "3"], {"slack": 0.2, "tradeoff": 3.0}),
+        (["--per", "episode"], {"criterion": mw.Episodic()}),
+        (["--per", "episode", "--longest", "12"], {"criterion": mw.Episodic(12)}),
+        (["--per", "step"], {"criterion": mw.Average()}),
+        (["--apart", "1.5"], {"behaviour": mw.Near(1.5)}),
+        (["--diversity", "least", "--tradeoff", "3"], {"objective": mw.LeastDivergence(3.0)}),
+        (["--diversity", "joint"], {"objective": mw.JointDivergence(), "fewer": True}),
+        (["--exactly-k"], {"fewer": False}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_options_for_limits_and_values_reach_the_plan(manyways, options, settings):
+    manyways("plan", "map.txt", "--k", "2", *options, "--out", "plans.mw")
+    found = mw.load("plans.mw")
+    fewer = "tradeoff" not in settings and "objective" not in settings
+    expected = mw.plan("map.txt", 2, **({"fewer": fewer} | settings))
+    assert (found.policies == expected.policies).all()
+    assert (found.limits, found.criterion) == (expected.limits, expected.criterion)
+    assert (found.behaviour, found.maximised) == (expected.behaviour, expected.maximised)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--slack", "5%", "--floor", "1"], "give the least value of a plan in one way: either --slack"),
+        (["--slack", "-5%"], "slack must be a finite number of at least 0, found -0.05"),
+        (["--slack", "nan"], "slack must be a finite number of at least 0, found nan"),
+        (["--floor", "100"], "no plan of map has a value of 100; the best one has 25.555 per step"),
+        (
+            ["--tradeoff", "inf"],
+            "a tradeoff of infinity means nothing but diversity, so plans need a limit; give --slack",
+        ),
+        (["--per", "day"], "--per must be step or episode, found 'day'"),
+        (["--longest", "9"], "--longest limits the length of episodes: give --per episode as well"),
+        (["--per", "step", "--discount", "0.9"], "--discount counts the sum of discounted rewards: leave --per"),
+        (["--per", "episode", "--longest", "2"], "no plan of map has episodes of at most 2 steps on average"),
+        (["--behaviour", "states", "--apart", "2"], "the behaviour states has no setting radius; leave --apart out"),
+        (["--slack", "5%", "--method", "projected-gradient"], "ProjectedGradient("),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_limits_that_mean_nothing_are_refused_in_one_sentence(manyways, here, options, message):
+    answer = manyways("plan", "map.txt", "--k", "2", *options)
+    assert (answer.code, answer.out) == (BAD_INPUT, "")
+    assert answer.err.startswith(f"manyways: {message}")
+    assert len(answer.err.splitlines()) == 1
+    assert files(here) == set()
+
+
+def test_a_share_that_is_no_number_is_answered_with_the_usage(manyways):
+    answer = manyways("plan", "map.txt", "--slack", "ten")
+    assert answer.code == BAD_INPUT
+    assert "expected a share such as 10% or 0.1, found 'ten'" in " ".join(answer.err.split())
+
+
+def test_an_unknown_diversity_is_answered_with_the_known_ones(manyways):
+    answer = manyways(*PLAN, "--diversity", "median")
+    assert answer.code == BAD_INPUT
+    words = ", ".join(OBJECTIVES.words())
+    assert answer.err == f"manyways: --diversity must be one of {words}, found 'median'\n"
 
 
 def test_show_repeats_the_table(manyways, here, saved, plans):
@@ -247,7 +328,9 @@ def option_help(manyways, command: str, option: str) -> str:
     return re.split(r" --[a-z]", manyways(command, "--help").words.partition(f" {option} ")[2])[0]
 
 
-@pytest.mark.parametrize(("option", "registry"), [("--method", METHODS), ("--behaviour", BEHAVIOURS)])
+@pytest.mark.parametrize(
+    ("option", "registry"), [("--method", METHODS), ("--behaviour", BEHAVIOURS), ("--diversity", OBJECTIVES)]
+)
 def test_the_help_lists_all_that_is_registered(manyways, option, registry):
     listed = re.search(r"(?<=: )[a-z, -]+", option_help(manyways, "plan", option))
     assert listed is not None

@@ -96,6 +96,18 @@ def test_terms():
     assert terms_of(commute()) is COSTS
     assert terms_of(commute().minimising()) is REWARDS
     assert not np.signbit(COSTS.shown(0.0))
-    assert COSTS.objective("mean reward + 8 × divergence") == "minus mean cost + 8 × divergence"
-    assert COSTS.objective("divergence, without the reward") == "divergence, without the cost"
-    assert REWARDS.objective("mean reward + 8 × divergence") == "mean reward + 8 × divergence"
+    step, phrase = mw.Average(), "mean reward + 8 × divergence"
+    assert COSTS.objective(phrase, step) == "minus mean cost + 8 × divergence"
+    assert COSTS.objective("divergence, without the reward", step) == "divergence, without the cost"
+    assert REWARDS.objective(phrase, step) == phrase
+
+
+def test_objectives_say_how_they_count_values():
+    """Otherwise the figures beside them would not add up."""
+    phrase = "mean reward + 8 × divergence"
+    assert REWARDS.objective(phrase, mw.Discounted(0.95)) == "0.05 × mean reward + 8 × divergence"
+    assert COSTS.objective(phrase, mw.Discounted(0.95)) == "minus 0.05 × mean cost + 8 × divergence"
+    assert REWARDS.objective(phrase, mw.Episodic(9)) == "linearised mean reward + 8 × divergence"
+    assert COSTS.objective(phrase, mw.Episodic(9)) == "minus linearised mean cost + 8 × divergence"
+    plans = mw.plan("four-rooms:0", 2, 8.0, criterion=mw.Discounted(0.95), method=mw.FrankWolfe())
+    assert plans.objective == pytest.approx(0.05 * plans.rewards.mean() + 8 * plans.diversity)

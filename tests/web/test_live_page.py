@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import signal
 import subprocess
@@ -136,6 +137,61 @@ def test_a_visit_from_first_look_to_choice_and_a_restart(browser: Browser, plans
 def _saved(download, path: Path) -> Path:
     download.save_as(path)
     return path
+
+
+def test_how_much_plans_may_give_up(browser: Browser, plans_path):
+    before = mw.load(plans_path)
+    assert before.rewards.min() < 0.95 * before.optimal_reward
+    with served(plans_path) as address, opened(browser, address) as page:
+        field = page.get_by_label("Give up at most")
+        assert field.input_value() == "", "the plans were not limited"
+        assert "within" not in page.inner_text("header .lead")
+
+        # At most 5 %.
+        field.fill("5")
+        page.click("#replan")
+        expect(page.locator("header .lead")).to_contain_text("within 5 % of the best possible", timeout=60_000)
+        assert field.input_value() == "5"
+        assert "within 5 %" in page.inner_text("#sets")
+        limited = downloaded(page, address, 2)
+        assert limited.limits.slack == 0.05
+        assert limited.rewards.min() >= 0.95 * before.optimal_reward
+        assert mw.verify(before.mdp, limited).ok
+
+        # An empty field removes the limit: the same set as in the beginning.
+        field.fill("")
+        page.click("#replan")
+        expect(page.locator("header .lead")).not_to_contain_text("within 5 %", timeout=60_000)
+        assert field.input_value() == ""
+        assert [plan.key for plan in downloaded(page, address, 3)] == [plan.key for plan in before]
+
+        # The browser itself refuses what is no share.
+        field.fill("-1")
+        page.click("#replan")
+        assert field.evaluate("(field) => field.validity.rangeUnderflow")
+        expect(page.locator("#progress")).to_be_hidden()
+
+
+def test_a_set_without_a_tradeoff_needs_a_limit(browser: Browser, tmp_path):
+    plans = mw.plan("four-rooms:0", 2, math.inf, slack=0.05)
+    with served(plans.save(tmp_path / "plans.mw")) as address, opened(browser, address) as page:
+        field = page.get_by_label("Give up at most")
+        assert field.input_value() == "5"
+        assert page.locator("[name=tradeoff]").count() == 0
+        field.fill("")
+        page.click("#replan")
+        assert field.evaluate("(field) => field.validity.valueMissing")
+        field.fill("2.5")
+        page.click("#replan")
+        expect(page.locator("header .lead")).to_contain_text("within 2.5 % of the best possible", timeout=60_000)
+        new = downloaded(page, address, 2)
+        assert (new.tradeoff, new.limits.slack) == (math.inf, 0.025)
+        assert new.rewards.min() >= 0.975 * new.optimal_reward
+
+
+def downloaded(page: Page, address: str, number: int) -> mw.PlanSet:
+    content = page.request.get(f"{address.rstrip('/')}/sets/{number}/plans.mw").body()
+    return mw.PlanSet.from_bytes(content, f"set {number}")
 
 
 def test_names_are_shown_as_text_and_never_run(browser: Browser, tmp_path):

@@ -48,7 +48,8 @@ def jobs() -> Iterator[Jobs]:
 
 def request(plans: mw.PlanSet, **settings: Any) -> PlanRequest:
     return PlanRequest(
-        plans.to_bytes(), **({"k": 3, "tradeoff": 8.0, "slack": None, "seed": 1, "keep": (), "time_limit_s": 60} | settings)
+        plans.to_bytes(),
+        **({"k": 3, "tradeoff": 8.0, "slack": None, "seed": 1, "keep": (), "time_limit_s": 60} | settings),
     )
 
 

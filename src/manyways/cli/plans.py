@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 Picture = Annotated[Path | None, typer.Option(help="Write the plans' occupancy maps to this file (.png, .svg, .pdf).")]
 Report = Annotated[Path | None, typer.Option(help="Write the page that compares the plans to this file (.html).")]
+OPTIONS = {"objective": "diversity", "radius": "apart"}
+"""Kinds and settings whose options have other names."""
 PlanFile = Annotated[Path, typer.Argument(metavar="PLANS", help="A file that 'manyways plan --out' wrote.")]
 
 
@@ -103,7 +105,7 @@ def plan(
     ] = None,
     diversity: Annotated[
         str | None,
-        typer.Option(help="How different a set is: mean, least, spread, joint or determinant of the distances."),
+        typer.Option(help="How diverse a set is: mean, least, spread, joint or determinant. By default mean."),
     ] = None,
     time_limit: Annotated[
         float | None, typer.Option(help="Stop after this many seconds with the best plans so far.")
@@ -288,13 +290,16 @@ def _instance(registry: Registry[Any], word: str, **options: Any) -> Any:
         kind = registry.named(word)
     except SettingError:
         words = ", ".join(registry.words())
-        raise SettingError(f"--{registry.noun} must be one of {words}, found {word!r}") from None
+        raise SettingError(
+            f"--{OPTIONS.get(registry.noun, registry.noun)} must be one of {words}, found {word!r}"
+        ) from None
     given = {name: value for name, value in options.items() if value is not None}
     known = {field.name: field for field in fields(kind)}
     for name in given:
         if name not in known:
-            option = {"radius": "apart"}.get(name, name)
-            raise SettingError(f"the {registry.noun} {word} has no setting {name}; leave --{option} out")
+            raise SettingError(
+                f"the {registry.noun} {word} has no setting {name}; leave --{OPTIONS.get(name, name)} out"
+            )
     missing = [
         name
         for name, field in known.items()

@@ -36,7 +36,7 @@ def print_plans(plans: PlanSet, written: dict[str, Path | None], as_json: bool) 
         if sentence:
             screen.print(sentence, soft_wrap=True)
     screen.print(
-        f"objective {plans.objective:.4f} ({terms.objective(plans.maximised.describe())}): "
+        f"objective {plans.objective:.4f} ({terms.objective(plans.maximised.describe(), plans.criterion)}): "
         f"mean {terms.noun} {terms.shown(plans.rewards.mean()):.4f}, diversity {plans.diversity:.4f}; "
         f"optimal {terms.noun} {terms.shown(plans.optimal_reward):.4f}; {plans.status}, {plans.seconds:.2f} s"
     )
@@ -107,6 +107,7 @@ def _summary(plans: PlanSet) -> dict[str, Any]:
         "guarantee": plans.guarantee,
         "ways": plans.ways,
         "seed": plans.seed,
+        "maximised": repr(plans.maximised),
         "method": repr(plans.method),
         "criterion": repr(plans.criterion),
         "behaviour": repr(plans.behaviour),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from manyways.model.mdp import MDP
+from manyways.polytope import Criterion, Episodic
 
 NAME_LENGTH = 40
 TURNING = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
@@ -54,9 +55,19 @@ class Terms:
         """Rewards, or one reward, as they are shown."""
         return self.sign * rewards + 0.0  # no -0.0
 
-    def objective(self, phrase: str) -> str:
-        """What is maximised, as `Objective.describe` says it in terms of rewards, in these terms."""
-        return phrase if self.sign > 0 else phrase.replace("mean reward", "minus mean cost").replace("reward", "cost")
+    def objective(self, phrase: str, criterion: Criterion) -> str:
+        """What is maximised, as `Objective.describe` says it in terms of rewards, in these terms.
+
+        Objectives count rewards per step: a discounted sum times 1 - discount, and a value per episode as a linear
+        function of the occupancy.
+        """
+        mean = "mean reward" if self.sign > 0 else "mean cost"
+        if isinstance(criterion, Episodic):
+            mean = f"linearised {mean}"
+        elif criterion.value_of_one != 1:
+            mean = f"{1 / criterion.value_of_one:.4g} × {mean}"
+        phrase = phrase.replace("mean reward", mean if self.sign > 0 else f"minus {mean}")
+        return phrase if self.sign > 0 else phrase.replace("reward", "cost")
 
 
 REWARDS = Terms(

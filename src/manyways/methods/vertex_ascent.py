@@ -49,7 +49,8 @@ from manyways.types import Floats
 SAME = 1e-9
 """Occupancies that differ by no more than this are one plan."""
 DIVERSITY_WEIGHTS = (0.01, 0.1, 1.0, 10.0, 100.0)
-MOST_UNUSED, ENOUGH = 32, 8
+MOST_UNUSED, LURED_UP_TO = 32, 1000
+"""In models with more states, plans are made to take unused choices only if nothing else is new: each takes a long solve."""
 RISE = 1e-10
 """A step counts if it raises the objective by more than this, relative to the objective's scale."""
 WORTH_A_ROUND = 1e-5
@@ -229,9 +230,9 @@ class _Climb:
             others = [row for j, row in enumerate(rows) if j != i]
             found: list[Vertex] = []
             for proposals in (self._proposals(rows, i), self._lured(rows)):
-                if not found:
+                if not found or self.polytope.mdp.n_states <= LURED_UP_TO:
                     allowed = (v for v in proposals if self.polytope.meets_floors(v.occupancy))
-                    found = list(islice((v for v in allowed if not _among(v.occupancy, others)), ENOUGH))
+                    found += [v for v in allowed if not _among(v.occupancy, others)]
             if not found:
                 return False
             self.plans[i] = max(found, key=lambda v, i=i, rows=rows: self.objective.contribution(rows, i, v.occupancy))

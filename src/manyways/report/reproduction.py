@@ -36,7 +36,7 @@ def facts(plans: PlanSet) -> list[tuple[str, str]]:
     found = [
         ("Model", f"{plans.mdp.name}: {plans.mdp.n_states:,} states, {plans.mdp.n_choices:,} choices"),
         ("Fingerprint of the model", plans.mdp.digest[:16]),
-        ("Objective", f"{plans.objective:.6g}: {terms.objective(plans.maximised.describe())}; mean {terms.noun} {mean:.6g}, diversity {plans.diversity:.4f}"),
+        ("Objective", f"{plans.objective:.6g}: {terms.objective(plans.maximised.describe(), plans.criterion)}; mean {terms.noun} {mean:.6g}, diversity {plans.diversity:.4f}"),
         (f"{raised(terms.best)} {terms.noun} of any plan", f"{best:.6g} {unit}{proved}"),
         ("Limits", plans.guarantee or "none"),
         ("What counts as different", _described(plans.behaviour)),
