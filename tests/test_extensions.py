@@ -243,7 +243,7 @@ def test_installed_packages_are_imported_when_they_are_needed(monkeypatch):
         assert asked == []
         assert BEHAVIOURS.named("from-package") is FromPackage
         with pytest.raises(
-            mw.SettingError, match="there is no behaviour 'from-nowhere', expected one of actions, .*state-actions"
+            mw.SettingError, match=r"there is no behaviour 'from-nowhere', expected one of actions, .*state-actions"
         ):
             BEHAVIOURS.named("from-nowhere")
         assert asked == ["manyways"]

@@ -64,7 +64,7 @@ def test_every_new_plan_keeps_to_the_slack(plans):
     assert planned(new, k=3, tradeoff=8.0).limits == mw.Limits(), "an empty field removes the limit"
 
 
-def test_a_tradeoff_that_was_derived_from_the_model_is_derived_again(plans):
+def test_a_tradeoff_that_was_derived_from_the_model_is_derived_again():
     old = mw.plan("gym:FrozenLake-v1", 4, fewer=True)
     assert old.derived
     shown = float(f"{old.tradeoff:.6g}")
