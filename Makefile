@@ -7,7 +7,7 @@ READY := .venv/.ready
 
 demo: $(READY)
 	@mkdir -p demo
-	@$(BIN)/manyways plan nine-rooms:7 --k 6 --slack 10% --exactly-k --out demo/plans.mw --picture demo/plans.png --report demo/plans.html
+	@$(BIN)/manyways plan nine-rooms:8 --k 6 --slack 10% --out demo/plans.mw --picture demo/plans.png --report demo/plans.html
 	@echo "Open demo/plans.html in a browser: six ways through nine rooms. Or live: $(BIN)/manyways serve demo/plans.mw"
 
 test: lint types layers browser
