@@ -72,6 +72,22 @@ def test_the_command_says_that_plans_are_not_verified(command, plans, monkeypatc
         )
 
 
+def test_plans_that_are_made_first_keep_to_the_slack(command):
+    """Given or by default; a tradeoff alone is the paper's objective."""
+    for options, slack in (
+        (("--slack", "5%"), 0.05),
+        ((), 0.1),
+        (("--tradeoff", "8"), None),
+        (("--slack", "2%", "--tradeoff", "8"), 0.02),
+    ):
+        _, out, err = command(SMALL, "--k", "2", *options, "--out", "new.mw")
+        assert ("2 plans written to new.mw (converged, verified)" in out, err) == (True, "")
+        found = mw.load("new.mw")
+        assert found.limits.slack == slack
+        assert slack is None or found.rewards.min() >= (1 - slack) * found.optimal_reward
+        Path("new.mw").unlink()
+
+
 def test_the_command_plans_first_and_serves_what_is_there(command, plans, tmp_path):
     plans_path = plans.save(tmp_path / "plans.mw")
     own = Path("four-rooms-0.mw")

@@ -26,6 +26,22 @@ def test_a_row_holds_what_plan_finds():
     assert row["distinct_routes"] <= row["plans_at_goal"] <= 2
 
 
+@pytest.mark.parametrize("method", ["frank-wolfe", "projected-gradient", "vertex-ascent"])
+def test_a_trial_maximises_the_objective_of_the_paper_without_limits(monkeypatch, method):
+    found: list[mw.PlanSet] = []
+    plan = trial_module.plan_or_interrupt
+    monkeypatch.setattr(
+        trial_module, "plan_or_interrupt", lambda *given, **more: found.append(plan(*given, **more)) or found[-1]
+    )
+    (trial,) = small_trials(1)
+    assert perform(Trial(trial.work, dict(trial.settings) | {"method": method}))["error"] is None
+    plans = found[-1]
+    assert plans.maximised == mw.MeanDivergence(8.0)
+    assert plans.limits == mw.Limits()
+    assert (plans.criterion, plans.behaviour) == (mw.Average(), mw.StateActions())
+    assert plans.objective == pytest.approx(plans.rewards.mean() + 8 * plans.diversity)
+
+
 def test_a_trial_is_known_by_its_settings():
     keys = {trial.key for trial in small_trials(4)}
     assert len(keys) == 4

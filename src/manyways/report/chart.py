@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manyways.describe.wording import Terms, terms_of
+from manyways.errors import SettingError
 from manyways.plans.planset import PlanSet
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def price_chart(plans: PlanSet, sweep: Sweep | None) -> dict[str, Any]:
     apart = plans.distances.sum(axis=1) / max(plans.k - 1, 1)
     rewards, optimum = terms.shown(plans.rewards), terms.shown(plans.optimal_reward)
     mean = float(rewards.mean())
+    _check_values(plans, sweep)
     curves = [] if sweep is None else [_curve(sweep, k, terms) for k in sorted({row["k"] for row in sweep.good})]
     points = [(0.0, optimum), (plans.diversity, mean), *zip(apart.tolist(), rewards.tolist(), strict=True)]
     points += [(x, y) for curve in curves for _, x, y in curve["points"]]
@@ -96,6 +98,17 @@ def price_chart(plans: PlanSet, sweep: Sweep | None) -> dict[str, Any]:
             for curve in curves
         ],
     }
+
+
+def _check_values(plans: PlanSet, sweep: Sweep | None) -> None:
+    """Raise an error if the values of a sweep are not those of the plans: a curve would mean nothing beside them."""
+    for row in [] if sweep is None else sweep.good[:1]:
+        best, own = row["optimal_reward"], plans.optimal_reward
+        if abs(best - own) > 1e-6 * max(abs(best), abs(own)):
+            raise SettingError(
+                f"the sweep has another best value, {best:.6g}, than the plans, {own:.6g} {plans.criterion.unit}, so it "
+                "counts values in another way; leave it out, or plan with the criterion that is the default for this model"
+            )
 
 
 def _curve(sweep: Sweep, k: int, terms: Terms) -> dict[str, Any]:
