@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         StateActions,
         States,
     )
+    from manyways.conversation import Conversation, LearnedPreference
     from manyways.errors import (
         EmptyDomain,
         ManywaysError,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         LeastDivergence,
         MeanDivergence,
         Objective,
+        Representative,
         SetObjective,
         SpreadDivergence,
     )
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from manyways.plans import Certificate, Plan, PlanSet, Policy, load, load_policy, verify
     from manyways.plans.simulation import simulate
     from manyways.polytope import Average, Criterion, Discounted, Episodic, Limits, Polytope
+    from manyways.preferences import PossibleRewards, PreferencePrior, Preferences
     from manyways.ranges import Freedom, freedom
     from manyways.studies.experiments import paper
     from manyways.studies.results import Results
@@ -77,6 +80,7 @@ _HOME = {
         "StateActions",
         "States",
     ),
+    "conversation": ("Conversation", "LearnedPreference"),
     "errors": (
         "EmptyDomain",
         "ManywaysError",
@@ -102,6 +106,7 @@ _HOME = {
         "LeastDivergence",
         "MeanDivergence",
         "Objective",
+        "Representative",
         "SetObjective",
         "SpreadDivergence",
     ),
@@ -109,6 +114,7 @@ _HOME = {
     "plans": ("Certificate", "Plan", "PlanSet", "Policy", "load", "load_policy", "verify"),
     "plans.simulation": ("simulate",),
     "polytope": ("Average", "Criterion", "Discounted", "Episodic", "Limits", "Polytope"),
+    "preferences": ("PossibleRewards", "PreferencePrior", "Preferences"),
     "ranges": ("Freedom", "freedom"),
     "studies.experiments": ("paper",),
     "studies.results": ("Results",),
@@ -125,6 +131,7 @@ __all__ = [
     "Average",
     "Behaviour",
     "Certificate",
+    "Conversation",
     "Criterion",
     "DeterminantDivergence",
     "Discounted",
@@ -138,6 +145,7 @@ __all__ = [
     "Grouping",
     "JointDivergence",
     "Labels",
+    "LearnedPreference",
     "LeastDivergence",
     "Limits",
     "ManywaysError",
@@ -154,9 +162,13 @@ __all__ = [
     "PlanSet",
     "Policy",
     "Polytope",
+    "PossibleRewards",
+    "PreferencePrior",
+    "Preferences",
     "Progress",
     "ProjectedGradient",
     "Regions",
+    "Representative",
     "Results",
     "SetObjective",
     "SettingError",

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from manyways.behaviours import BEHAVIOURS, Behaviour, StateActions
 from manyways.errors import SettingError, check_integer
 from manyways.formats import read
+from manyways.kernels.threads import one_blas_thread
 from manyways.methods import METHODS, Ascent, Halted, Method, Progress, Status, Trace, VertexAscent, Watch
 from manyways.methods.clones import without_clones
 from manyways.model.mdp import MDP
@@ -110,7 +111,7 @@ def plan(
     # Without the best plan there is nothing to return, so it is not limited in time.
     task = settled_task(Polytope(mdp, criterion), aim, asked, method)
     worth = task.aim.on(task.polytope.mdp, compared)
-    with watch.catching_interrupts():
+    with watch.catching_interrupts(), one_blas_thread():
         ascent, realised = _search(method, task.polytope, worth, k, seed, watch, kept, avoided)
         like, derived = None, objective is None and tradeoff is None
         if derived or fewer:

@@ -27,6 +27,8 @@ from manyways.errors import ManywaysError, SettingError
 Kind = TypeVar("Kind")
 Class = TypeVar("Class", bound=type)
 ENTRY_POINTS = "manyways"
+_REGISTRIES: dict[str, Registry[Any]] = {}
+"""All of them by noun: a setting may be an object of another axis."""
 
 
 class UnknownKind(SettingError):
@@ -46,6 +48,7 @@ class Registry(Generic[Kind]):
     def __init__(self, noun: str, base: type[Kind], example: str, ending: str = "") -> None:
         self.noun, self.base, self.example, self.ending = noun, base, example, ending
         self._classes: dict[str, type[Kind]] = {}
+        _REGISTRIES[noun] = self
 
     def add(self, kind: Class) -> Class:
         """Register a class; returns it, so that this can be used as a decorator."""
@@ -80,8 +83,9 @@ class Registry(Generic[Kind]):
             raise SettingError(f"the {self.noun} must be an object such as {self.example}, found {value!r:.200}")
         return value
 
-    def to_plain(self, value: Kind, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        """An object as JSON; arrays among its fields are put into `arrays` under a name of their own.
+    def to_plain(self, value: Kind, arrays: dict[str, np.ndarray], place: str | None = None) -> dict[str, Any]:
+        """An object as JSON; arrays among its fields are put into `arrays` under a name that begins with `place`, by default
+        the noun.
 
         Raises:
             SettingError: if its class is not registered or a field cannot be saved, since the file could not be read.
@@ -94,7 +98,7 @@ class Registry(Generic[Kind]):
             )
         plain: dict[str, Any] = {"type": kind.__name__}
         for field in fields(value):  # pyright: ignore[reportArgumentType] (`add` takes dataclasses only)
-            where = f"{self.noun}/{field.name}"
+            where = f"{place or self.noun}/{field.name}"
             plain[field.name] = _to_plain(getattr(value, field.name), where, arrays)
         return plain
 
@@ -149,6 +153,9 @@ def _to_plain(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
         return value
     if isinstance(value, (list, tuple)):
         return [_to_plain(item, f"{where}/{i}", arrays) for i, item in enumerate(value)]
+    for registry in _REGISTRIES.values():
+        if isinstance(value, registry.base):
+            return {"axis": registry.noun} | registry.to_plain(value, arrays, where)
     raise SettingError(
         f"the setting {where} cannot be saved: expected numbers, text, tuples or arrays, found {value!r:.60}"
     )
@@ -160,5 +167,8 @@ def _from_plain(plain: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     if isinstance(plain, Mapping):
         if "array" in plain:
             return arrays[plain["array"]]
+        if "axis" in plain:
+            own = {name: item for name, item in plain.items() if name != "axis"}
+            return _REGISTRIES[plain["axis"]].from_plain(own, arrays)
         return float(plain["float"])
     return plain

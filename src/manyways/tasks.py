@@ -120,9 +120,13 @@ def _spread(mdp: MDP, vertex: Vertex) -> float:
 def _worth_of_diversity(mdp: MDP, best: Best) -> float:
     """The tradeoff to use if none is given, measured with preferences that nobody modelled (docs/limits.md)."""
     mean = float(best.vertex.occupancy @ mdp.reward)
-    other = np.abs(mdp.reward - mean)
-    typical = float(np.median(other[other > 0])) if (other > 0).any() else 8.0
-    return (_spread(mdp, best.vertex) or typical) / 8
+    return (_spread(mdp, best.vertex) or abs(mean) or _typical(mdp)) / 8
+
+
+def _typical(mdp: MDP) -> float:
+    """The median of the rewards other than zero, without signs; 1 if there are none."""
+    other = np.abs(mdp.reward[mdp.reward != 0])
+    return float(np.median(other)) if len(other) else 1.0
 
 
 def default_criterion(mdp: MDP) -> Criterion:

@@ -41,7 +41,7 @@ EXAMPLES = {word: OBJECTIVES.named(word)() for word in OBJECTIVES.words()} | {
     "pure": SpreadDivergence(float("inf")),
     "squared": SquaredDistance(),
 }
-CONVEX = {word: EXAMPLES[word] for word in ("mean", "joint", "strong", "squared")}
+CONVEX = {word: EXAMPLES[word] for word in ("mean", "joint", "representative", "strong", "squared")}
 COMPARED = {
     "state-actions": mw.StateActions(),
     "states": mw.States(),

@@ -52,7 +52,7 @@ def test_the_name_of_a_model_is_shown_as_it_is():
     mdp = dataclasses.replace(mw.four_rooms(1), name="ready? yes")
     shown = view_of(mw.plan(mdp, 2))
     assert (shown["model"], shown["model_settings"]) == ("ready? yes", "")
-    assert "2 ways: <bdi>ready? yes</bdi>" in render(shown)
+    assert "2 plans: <bdi>ready? yes</bdi>" in render(shown)
 
 
 LIVE = Live(1, ({"number": 1, "label": "plans.mw: 3 plans"},), {}, 0)

@@ -34,6 +34,11 @@ class LinearMap(ABC):
 
     @property
     @abstractmethod
+    def places(self) -> int:
+        """B, the number of places."""
+
+    @property
+    @abstractmethod
     def most_terms(self) -> int:
         """A bound on rounding: every entry of an image has a relative error of at most this many units of rounding (2^-53),
         to first order, and so has every entry of `backward` relative to the sum of the sizes of its terms.
@@ -77,6 +82,10 @@ class Grouping(LinearMap):
         return self._identity  # pyright: ignore[reportAttributeAccessIssue]
 
     @property
+    def places(self) -> int:
+        return self._size  # pyright: ignore[reportAttributeAccessIssue]
+
+    @property
     def most_terms(self) -> int:
         return int(np.bincount(self.place).max(initial=1))
 
@@ -84,7 +93,7 @@ class Grouping(LinearMap):
         if self.identity:
             return x
         if x.ndim == 1:
-            return np.bincount(self.place, weights=x, minlength=self._size).astype(np.float64)  # pyright: ignore[reportAttributeAccessIssue]
+            return np.bincount(self.place, weights=x, minlength=self.places).astype(np.float64)
         return np.stack([self.forward(row) for row in x])
 
     def backward(self, y: Floats) -> Floats:
@@ -110,6 +119,10 @@ class Mixing(LinearMap):
             )
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "_transpose", sparse.csr_array(matrix.T))
+
+    @property
+    def places(self) -> int:
+        return self.matrix.shape[0]
 
     @property
     def most_terms(self) -> int:
@@ -138,6 +151,7 @@ class Walking(LinearMap):
     place: Ints
     graph: Sparse
     steps: int
+    _grouping: Grouping = field(init=False, repr=False)
     _means: Sparse = field(init=False, repr=False)
     _degree: Floats = field(init=False, repr=False)
     _most_terms: int = field(init=False, repr=False)
@@ -152,26 +166,28 @@ class Walking(LinearMap):
         # Each step adds up to `degree` products with rounded factors; two more operations are the scaling by D.
         by_step = int(degree.max(initial=0)) + 1
         together = int(np.bincount(self.place).max(initial=1))
+        object.__setattr__(self, "_grouping", Grouping(self.place))
         object.__setattr__(self, "_means", means)
         object.__setattr__(self, "_degree", degree.astype(np.float64))
         object.__setattr__(self, "_most_terms", together + self.steps * by_step + 2)
+
+    @property
+    def places(self) -> int:
+        return len(self._degree)
 
     @property
     def most_terms(self) -> int:
         return self._most_terms
 
     def forward(self, x: Floats) -> Floats:
-        if x.ndim > 1:
-            return np.stack([self.forward(row) for row in x])
-        start = np.bincount(self.place, weights=x, minlength=len(self._degree))
-        return self._degree * self._walk(start / self._degree)
+        start = self._grouping.forward(x)
+        return self._degree * self.mean_nearby((start / self._degree).T).T
 
     def backward(self, y: Floats) -> Floats:
-        if y.ndim > 1:
-            return np.stack([self.backward(row) for row in y])
-        return self._walk(y)[self.place]
+        return self.mean_nearby(y.T)[self.place].T
 
-    def _walk(self, values: Floats) -> Floats:
+    def mean_nearby(self, values: Floats) -> Floats:
+        """(B, ...) -> (B, ...): the mean of a value of each place over where a walk from there ends."""
         for _ in range(self.steps):
             values = self._means @ values
         return values

@@ -39,7 +39,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from manyways.behaviours.base import BEHAVIOURS, Behaviour
-from manyways.behaviours.linear_map import Grouping, LinearMap, Walking
+from manyways.behaviours.linear_map import Grouping, Walking
 from manyways.errors import SettingError, check_number
 from manyways.model.graph import state_graph
 from manyways.model.mdp import MDP
@@ -64,7 +64,7 @@ class Near(Behaviour):
     def __post_init__(self) -> None:
         object.__setattr__(self, "radius", check_number("the radius", self.radius, 0))
 
-    def on(self, mdp: MDP) -> LinearMap:
+    def on(self, mdp: MDP) -> Grouping | Walking:
         if self.radius == 0:
             return Grouping(mdp.choice_state)
         graph, radius = two_way_moves(mdp), self.radius

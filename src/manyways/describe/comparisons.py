@@ -20,8 +20,8 @@ from manyways.objectives.divergence import divergence_by_place
 from manyways.types import Bools
 
 HARDLY = 0.005
-SCALE = {"sector": 1.0, "edge": 1.0, "label": 0.9, "state": 0.9, "action": 0.7, "habit": 0.9}
-GROUP = {"sector": "where", "edge": "where", "label": "where", "state": "where", "action": "how", "habit": "how"}
+SCALE = {"sector": 1.0, "side": 0.8, "edge": 1.0, "label": 0.9, "state": 0.9, "action": 0.7, "habit": 0.9}
+GROUP = dict.fromkeys(("sector", "side", "edge", "label", "state"), "where") | {"action": "how", "habit": "how"}
 CONCENTRATED = 0.25
 """Two plans differ 'mainly' in a place if at least this share of their divergence comes from there."""
 
@@ -159,7 +159,7 @@ def difference(context: Context, plan: int, among: Sequence[int]) -> Difference 
     """Where the plan differs from the plan among `among` that is most like it; None if no region stands out."""
     if not among:
         return None
-    other = min(among, key=lambda other: context.plans.distances[plan, other])
+    other = min(among, key=lambda other: context.survey.likeness.apart[plan, other])
     where = _region_of_difference(context, plan, other)
     if where is None:
         return None

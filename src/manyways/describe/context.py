@@ -105,7 +105,7 @@ def context_of(survey: Survey) -> Context:
         lost=values[terms.loss],
         steps=values.get("steps to goal", (None,) * plans.k),
         earnings=_earnings(plans, terms, values[terms.loss]),
-        twins=_twins(plans),
+        twins=_twins(survey),
         rooms=rooms,
         routes=routes,
         settles=tuple((survey.by_state[:, mdp.start > 0].min(axis=1) <= 1e-12).tolist()),
@@ -117,11 +117,13 @@ def context_of(survey: Survey) -> Context:
     )
 
 
-def _twins(plans: Plans) -> tuple[list[int], ...]:
-    twins: tuple[list[int], ...] = tuple([] for _ in range(plans.k))
-    for first, second in plans.near_duplicates:
-        twins[first].append(second)
-        twins[second].append(first)
+def _twins(survey: Survey) -> tuple[list[int], ...]:
+    """The plans that are nearly the same in what is compared and do not go different ways."""
+    twins: tuple[list[int], ...] = tuple([] for _ in range(survey.plans.k))
+    for first, second in survey.plans.near_duplicates:
+        if survey.likeness.grade(first, second) == 0:
+            twins[first].append(second)
+            twins[second].append(first)
     return twins
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyways.describe.places import Rooms, Sectors, shares_by_sector
+from manyways.describe.places import Rooms, Sectors, shares_by_sector, sides_of
 from manyways.describe.subject import Plans
 from manyways.describe.survey import Survey
 from manyways.describe.wording import distinct, plain, quoted, raised
@@ -30,11 +30,12 @@ class Feature:
     """Something that plans do for a share of time.
 
     Attributes:
-        kind: "sector", "edge", "label", "action", "habit" or "state".
+        kind: "sector", "side", "edge", "label", "action", "habit" or "state".
         before, after: the words before and after the share in a sentence.
         never, hardly: the sentence on a plan whose share is zero, or nearly zero.
         title: a few words for the title of a plan that it is typical of.
         values: (k,) the shares.
+        time: (k,) the shares of all time. They are smaller than `values` if these are shares of a part of it.
         part: the part of all time that the shares are shares of, averaged over the plans; 1 except for habits.
         place: the place of a habit.
     """
@@ -46,6 +47,7 @@ class Feature:
     hardly: str
     title: str
     values: Floats
+    time: Floats
     part: float = 1.0
     place: str = ""
 
@@ -92,24 +94,29 @@ def action_shares(plans: Plans, where: Bools | None = None, which: Sequence[int]
 def _visit(kind: str, plans: Plans, name: str, title: str, values: Floats) -> Feature:
     """Time in a place that is shown as `name`."""
     after = f"of its {words_for(plans, 'time')} in {name}"
-    return Feature(kind, "Spends", after, f"Never visits {name}", f"Hardly ever visits {name}", title, values)
+    return Feature(kind, "Spends", after, f"Never visits {name}", f"Hardly ever visits {name}", title, values, values)
 
 
 def _sector_features(survey: Survey, sectors: Sectors | None) -> Iterator[Feature]:
     if sectors is None:
         return
-    shares, edges = shares_by_sector(sectors, survey.by_state)
+    way = survey.by_state[:, sectors.of_state >= 0].sum(axis=1)
     whole = f"of its {words_for(survey.plans, sectors.whole)}"
-    for name, values in zip(sectors.names, shares.T, strict=True):
-        title = "around the middle" if name == "middle" else f"by the {name}"
-        # Start and goal do not count as parts of the way, but may lie in the sector.
-        never = f"Spends none {whole} in the {name}" if sectors.whole == "way" else f"Stays out of the {name}"
-        yield Feature("sector", "Spends", f"{whole} in the {name}", never, f"Hardly ever in the {name}", title, values)
-    for name, values in edges.items():
-        if (values > USUAL).any():
-            along = f"along the {name} edge"
-            never = f"Spends none {whole} {along}" if sectors.whole == "way" else f"Keeps off the {name} edge"
-            yield Feature("edge", "Spends", f"{whole} {along}", never, f"Hardly ever {along}", along, values)
+    shares, edges = shares_by_sector(sectors, survey.by_state)
+    # With rooms, routes say on which side a plan goes.
+    sides = sides_of(sectors) if survey.rooms is None else {}
+    found = [("sector", name, f"in the {name}", shares[:, i]) for i, name in enumerate(sectors.names)]
+    found += [("side", name, f"on the {name} side", shares[:, parts].sum(axis=1)) for name, parts in sides.items()]
+    found += [
+        ("edge", name, f"along the {name} edge", values) for name, values in edges.items() if (values > USUAL).any()
+    ]
+    for kind, name, where, values in found:
+        title = where if kind == "edge" else "around the middle" if name == "middle" else f"by the {name}"
+        never = f"Keeps off the {name} edge" if kind == "edge" else f"Stays out of the {name}"
+        never += " side" if kind == "side" else ""
+        # Start and goal do not count as parts of the way, but may lie there.
+        never = f"Spends none {whole} {where}" if sectors.whole == "way" else never
+        yield Feature(kind, "Spends", f"{whole} {where}", never, f"Hardly ever {where}", title, values, values * way)
 
 
 def _label_features(survey: Survey, rooms: Rooms | None) -> Iterator[Feature]:
@@ -126,7 +133,14 @@ def _action_features(plans: Plans) -> Iterator[Feature]:
         if values.any():
             takes, after = f"takes {quoted(name)}", f"of its {words_for(plans, 'steps')}"
             yield Feature(
-                "action", f"{raised(takes)} in", after, f"Never {takes}", f"Hardly ever {takes}", plain(name), values
+                "action",
+                f"{raised(takes)} in",
+                after,
+                f"Never {takes}",
+                f"Hardly ever {takes}",
+                plain(name),
+                values,
+                values,
             )
 
 
@@ -137,10 +151,10 @@ def _habit_features(plans: Plans, regions: dict[str, Bools]) -> Iterator[Feature
         time = shares.sum(axis=1)
         if time.min() < SEEN:
             continue
-        for name, values in zip(plans.mdp.action_names, (shares / time[:, None]).T, strict=True):
-            if values.any():
+        for name, own in zip(plans.mdp.action_names, shares.T, strict=True):
+            if own.any():
                 takes, after = f"takes {quoted(name)}", f"of its {words_for(plans, 'steps')}"
                 yield Feature(
                     "habit", f"{raised(where)}, {takes} in", after, f"Never {takes} {where}",
-                    f"Hardly ever {takes} {where}", f"{quoted(name)} {where}", values, float(time.mean()), where,
+                    f"Hardly ever {takes} {where}", f"{quoted(name)} {where}", own / time, own, float(time.mean()), where,
                 )  # fmt: skip

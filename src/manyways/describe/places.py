@@ -11,6 +11,7 @@ from itertools import groupby
 
 import numpy as np
 
+from manyways.describe.wording import joined
 from manyways.model.mdp import MDP
 from manyways.model.regions import ACROSS, DOWN, arrangement, compass, components
 from manyways.types import Bools, Floats, Ints, Sparse
@@ -170,6 +171,27 @@ def compass_direction(down: float, right: float) -> str:
     return "-".join(filter(None, (vertical, horizontal)))
 
 
+# ---- regions found in a map ---------------------------------------------------------------------
+
+
+def is_passage(region: str) -> bool:
+    """Whether a region with this name is a passage; the others are rooms."""
+    return "passage" in region
+
+
+def is_telling(region: str) -> bool:
+    """Whether the name of a region says where it is. Those with numbers do not: the page shows no numbers on its maps."""
+    return not region[-1].isdigit()
+
+
+def listed_regions(names: list[str]) -> str:
+    """ "the west passage", "the west and north rooms", "the west passage and the east room"; names that are telling."""
+    kinds = {name.rpartition(" ")[2] for name in names}
+    if len(names) > 1 and len(kinds) == 1 and kinds <= {"room", "passage"}:
+        return f"the {joined([name.rpartition(' ')[0] for name in names])} {kinds.pop()}s"
+    return joined([f"the {name}" for name in names])
+
+
 # ---- parts of a map ---------------------------------------------------------------------------
 
 
@@ -196,6 +218,15 @@ def sectors_of(mdp: MDP) -> Sectors | None:
     grid = [compass(r, c, len(names[0]), len(names[1])) for r in range(len(names[0])) for c in range(len(names[1]))]
     edges = _edges(rows, columns, free & ~ends)
     return Sectors(of_state, tuple(grid), edges, "way" if ends.any() else "time")
+
+
+def sides_of(sectors: Sectors) -> dict[str, list[int]]:
+    """The three parts on each side of a map of 3 x 3 parts, by name: "north-east" are the north, the north-east and the
+    east. Empty for other maps."""
+    if len(sectors.names) != 9:
+        return {}
+    around = [0, 1, 2, 5, 8, 7, 6, 3]  # clockwise from the north-west
+    return {sectors.names[part]: [around[i - 1], part, around[(i + 1) % 8]] for i, part in enumerate(around)}
 
 
 def _edges(rows: Ints, columns: Ints, counted: Bools) -> dict[str, Bools]:

@@ -13,7 +13,8 @@ import numpy as np
 from manyways.describe.comparisons import decisions, difference, nearest, time_spent
 from manyways.describe.context import Context, Remark
 from manyways.describe.features import USUAL, words_for
-from manyways.describe.places import Rooms, Route
+from manyways.describe.likeness import NEARLY_SAME
+from manyways.describe.places import Rooms, Route, is_passage, is_telling, listed_regions
 from manyways.describe.survey import NEVER
 from manyways.describe.wording import (
     VISIBLE,
@@ -33,6 +34,8 @@ SELDOM = 0.1
 """A plan is the only one through a door or room if each other plan passes it with less than this chance."""
 
 AVOIDED = 0.02
+MOST_NAMED = 3
+IN_DETAIL = "; they differ only in detail"
 STRAYING = 0.01
 LONGER = 0.05
 ON_THE_CARD = 0.03
@@ -46,6 +49,7 @@ def remarks(context: Context, plan: int) -> list[Remark]:
         *_twins(context, plan),
         *_ends(context, plan),
         *_route(context, plan),
+        *_regions(context, plan),
         *_length(context, plan),
         *_reward(context, plan),
         *_risks(context, plan),
@@ -154,15 +158,11 @@ def _how_many(crossing: int, others: int) -> str:
 
 def _way(context: Context, rooms: Rooms, plan: int, route: Route) -> str:
     """The route in a sentence; the least likely door or room on it decides how certain the sentence is."""
-    fact = context.survey.facts[plan]
     if not route.passages:
         away = straying(context, plan)
         stays = "Stays" if away < STRAYING else "Usually stays" if away < USUAL else "Its likeliest way stays"
         return f"{stays} in one room from the start to the goal."
-    doors, visited = fact.doors or {}, fact.rooms or {}
-    chances = [doors[step.door] for step in route.passages if step.door is not None and step.door in doors]
-    chances += [visited[room] for room in route.rooms if room in visited]
-    least = min(chances, default=0.0)
+    least = certainty(context, plan, route) or 0.0
     how = "Its likeliest way goes" if least <= USUAL else "Usually goes" if least < 1 - 1e-9 else "Goes"
     between = list(route.rooms[1:-1])
     through = f"through {rooms.listed(between)}" if between else f"straight to {rooms.name(route.rooms[-1])}"
@@ -170,6 +170,15 @@ def _way(context: Context, rooms: Rooms, plan: int, route: Route) -> str:
     often = {1: "once", 2: "twice"}.get(walls, f"{walls} times")
     tail = f", {often} through a wall instead of a door" if walls else ""
     return f"{how} {through}: {route.turns}{tail}."
+
+
+def certainty(context: Context, plan: int, route: Route) -> float | None:
+    """The chance of the least likely door or room on a route; None if none of them is known."""
+    fact = context.survey.facts[plan]
+    doors, visited = fact.doors or {}, fact.rooms or {}
+    chances = [doors[step.door] for step in route.passages if step.door is not None and step.door in doors]
+    chances += [visited[room] for room in route.rooms if room in visited]
+    return min(chances, default=None)
 
 
 def straying(context: Context, plan: int) -> float:
@@ -181,21 +190,26 @@ def straying(context: Context, plan: int) -> float:
 
 
 def same_doors(context: Context, plan: int) -> list[int]:
-    """The plans whose most likely way passes the same doors."""
+    """The plans whose most likely way passes the same doors, except for those that usually take others."""
     if not context.routes or context.routes[plan] is None:
         return []
     doors = [None if route is None else [step.door for step in route.passages] for route in context.routes]
     own = doors[plan]
     if not own or None in own:
         return []
-    return [other for other in range(len(doors)) if other != plan and doors[other] == own]
+    usual = context.survey.likeness.passages
+    return [
+        other
+        for other in range(len(doors))
+        if other != plan and doors[other] == own and (usual is None or usual[plan, other])
+    ]
 
 
 def _own_door(context: Context, rooms: Rooms, plan: int, route: Route) -> Iterator[Remark]:
     """The doors that no other plan passes, or the plans that pass the same doors."""
     same = same_doors(context, plan)
     if same:
-        found, but = difference(context, plan, same), ""
+        found, but = difference(context, plan, same), IN_DETAIL if set(same) <= set(_beside(context, plan)) else ""
         if found is not None and found.side:
             than = "" if len(same) == 1 else f" than plan {found.other + 1}"
             but = f", but keeps further {found.side} {found.where}{than}"
@@ -212,6 +226,48 @@ def _own_door(context: Context, rooms: Rooms, plan: int, route: Route) -> Iterat
     if own:
         named = [f"the {steps[door].direction} door of {rooms.name(steps[door].origin)}" for door in own[:2]]
         yield Remark("own", 4.5, f"{through} {joined(named)}.")
+
+
+# ---- the way through regions --------------------------------------------------------------------
+
+
+def _regions(context: Context, plan: int) -> Iterator[Remark]:
+    """The regions that only this plan goes through, and the plans that take the same passages or go the same way."""
+    survey, k = context.survey, context.plans.k
+    if k == 1 or context.routes or survey.facts[plan].stays is not None:
+        return
+    beside, taken, same = _beside(context, plan), [], []
+    if survey.regions is not None and survey.likeness.passages is not None:
+        names, chances = survey.regions.names, [fact.regions for fact in survey.facts if fact.regions is not None]
+        telling = [region for region, name in enumerate(names) if is_telling(name)]
+        own, through = _own(plan, telling, [dict(enumerate(row.tolist())) for row in chances], [])
+        if own:
+            yield Remark("own", 5.0, f"{through} {listed_regions([names[region] for region in own[:2]])}.")
+        taken = [names[region] for region in np.flatnonzero(chances[plan] > USUAL) if is_passage(names[region])]
+        same = [other for other in range(k) if other != plan and survey.likeness.same_passages(plan, other)]
+    if taken and same:
+        named = len(taken) <= MOST_NAMED and all(map(is_telling, taken))
+        which = f" ({listed_regions(taken)})" if named else ""
+        but = IN_DETAIL if set(same) <= set(beside) else ""
+        yield Remark("route", 4.5, f"Takes the same passages as {_whom(context, same)}{which}{but}.")
+    elif beside:
+        yield Remark("route", 4.5, f"Goes the same way as {_whom(context, beside)}{IN_DETAIL}.")
+
+
+def _beside(context: Context, plan: int) -> list[int]:
+    """The plans on the same way, except for those that are nearly the same."""
+    likeness = context.survey.likeness
+    return [
+        other
+        for other in range(context.plans.k)
+        if other != plan and likeness.same_way(plan, other) and likeness.distances[plan, other] >= NEARLY_SAME
+    ]
+
+
+def _whom(context: Context, which: Sequence[int]) -> str:
+    if len(which) == context.plans.k - 1:
+        return "the other plan" if context.plans.k == 2 else "all the others"
+    return _plans(which)
 
 
 # ---- length, reward and risks -----------------------------------------------------------------

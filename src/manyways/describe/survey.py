@@ -12,13 +12,23 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from manyways.describe.first_visits import Round, Run, chance_of_reaching, chance_of_visiting, round_to, run_of
+from manyways.describe.first_visits import (
+    SOLVED_AT_ONCE,
+    Round,
+    Run,
+    chance_of_reaching,
+    chance_of_visiting,
+    round_to,
+    run_of,
+)
+from manyways.describe.likeness import Likeness, likeness_of
 from manyways.describe.places import Rooms, likely_path, rooms_of
 from manyways.describe.subject import Plans
 from manyways.model.graph import reachable
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import chain, state_occupancy
-from manyways.types import Bools, Floats
+from manyways.model.regions import MapRegions, find_regions
+from manyways.types import Bools, Floats, Ints
 
 FACTORISED = 50_000
 """Plans that reach more states than this get only the facts that their occupancy gives: the factors of such chains
@@ -27,6 +37,12 @@ take too much memory."""
 LABELS_AT_MOST = 12
 VISITED = 200_000
 """The chances of passing each of several places are computed only if places times states are at most this many."""
+
+REGIONS_AT_MOST = 50
+"""Maps with more regions are described without them: their names would say little."""
+
+UNSEEN = 1e-3
+"""Entrances of a region that are used less often than this per way, all together, are left out."""
 
 NEVER = 1e-12
 STAYS = 0.97
@@ -44,6 +60,7 @@ class PlanFacts:
         path: the most likely states from the start to the goal.
         doors: by state, the chance that the way passes this door.
         rooms: by number, the chance that the way enters this room.
+        regions: (R,) the chance that the way goes through each region of `Survey.regions`, at most 0.001 too low.
         stays: the state in which it stays for good.
     """
 
@@ -53,6 +70,7 @@ class PlanFacts:
     path: list[int] | None
     doors: dict[int, float] | None
     rooms: dict[int, float] | None
+    regions: Floats | None
     stays: int | None
 
 
@@ -79,16 +97,21 @@ class Survey:
         by_state: (k, S) time of each plan in each state.
         labels: the labels to describe, with whether they are good (1) or bad (-1) to be in, or neither (0).
         rooms: the rooms of a model with a goal; None without rooms.
+        regions: the R regions found in the map of a model with a goal that has no rooms; None if there are
+            fewer than two or too many.
         episodes: how episodes end, in a model whose episodes restart within a step; None for other models.
         facts: what the chain of each plan says.
+        likeness: how much alike the plans are.
     """
 
     plans: Plans
     by_state: Floats
     labels: dict[str, int]
     rooms: Rooms | None
+    regions: MapRegions | None
     episodes: Episodes | None
     facts: tuple[PlanFacts, ...]
+    likeness: Likeness
 
 
 def survey_of(plans: Plans | Survey) -> Survey:
@@ -98,9 +121,26 @@ def survey_of(plans: Plans | Survey) -> Survey:
     by_state = state_occupancy(plans.mdp, plans.occupancies)
     labels = _described_labels(plans.mdp, by_state)
     rooms = rooms_of(plans.mdp) if has_goal(plans.mdp) else None
-    facts = tuple(_facts(plans, plan, by_state[plan], labels, rooms) for plan in range(plans.k))
+    regions = _regions(plans.mdp) if rooms is None else None
+    facts = tuple(_facts(plans, plan, by_state[plan], labels, rooms, regions) for plan in range(plans.k))
     preferences = {label: _preference(plans.mdp, label) for label in labels}
-    return Survey(plans, by_state, preferences, rooms, _episodes(plans), facts)
+    likeness = likeness_of(plans, [_passed(plans.mdp, fact) for fact in facts])
+    return Survey(plans, by_state, preferences, rooms, regions, _episodes(plans), facts, likeness)
+
+
+def _regions(mdp: MDP) -> MapRegions | None:
+    if mdp.layout is None or not has_goal(mdp):
+        return None
+    found = find_regions(mdp)
+    return found if 1 < len(found.names) <= REGIONS_AT_MOST else None
+
+
+def _passed(mdp: MDP, fact: PlanFacts) -> Floats | None:
+    """The chances that the way of a plan goes through each door and room, or through each region; None if not known."""
+    if fact.doors is None or fact.rooms is None:
+        return fact.regions
+    doors = [fact.doors.get(door, 0.0) for door in np.flatnonzero(mdp.labels["door"]).tolist()]
+    return np.array([*doors, *fact.rooms.values()])
 
 
 def has_goal(mdp: MDP) -> bool:
@@ -163,19 +203,21 @@ def _episodes(plans: Plans) -> Episodes | None:
 # ---- the facts about one plan -----------------------------------------------------------------
 
 
-def _facts(plans: Plans, plan: int, time: Floats, labels: tuple[str, ...], rooms: Rooms | None) -> PlanFacts:
+def _facts(
+    plans: Plans, plan: int, time: Floats, labels: tuple[str, ...], rooms: Rooms | None, regions: MapRegions | None
+) -> PlanFacts:
     """The facts about a plan that spends (S,) `time` in each state."""
     mdp, step = plans.mdp, chain(plans.mdp, plans.policies[plan])
     stays = int(np.argmax(time))
     if time[stays] < STAYS or step[stays, stays] < 1 - 1e-9:
         stays = None
     if not has_goal(mdp):
-        return PlanFacts(None, None, {}, None, None, None, stays)
+        return PlanFacts(None, None, {}, None, None, None, None, stays)
     path = likely_path(mdp, step)
     run = run_of(mdp, step, mdp.labels["goal"])
     if len(run.states) > FACTORISED:
         reaches, steps = _goal_by_occupancy(plans, run, float(time[mdp.labels["goal"]].sum()))
-        return PlanFacts(reaches, steps, {}, path, None, None, stays)
+        return PlanFacts(reaches, steps, {}, path, None, None, None, stays)
     goal = mdp.labels["goal"][run.states]
     whole = round_to(run, goal)
     touches: dict[str, float | None] = {}
@@ -183,8 +225,11 @@ def _facts(plans: Plans, plan: int, time: Floats, labels: tuple[str, ...], rooms
         target = outside_goal(mdp, label)[run.states]
         touches[label] = chance_of_visiting(run, whole, goal, target)
     doors, visited = (None, None) if rooms is None else _passing(mdp, run, goal, whole, rooms)
+    crossed = None
+    if regions is not None:
+        crossed = _crossed(run, goal, whole, regions.of_state[run.states], len(regions.names))
     reaches = 1.0 if whole is not None else chance_of_reaching(run, goal)
-    return PlanFacts(reaches, None if whole is None else whole.steps, touches, path, doors, visited, stays)
+    return PlanFacts(reaches, None if whole is None else whole.steps, touches, path, doors, visited, crossed, stays)
 
 
 def _passing(
@@ -209,6 +254,37 @@ def _visiting(run: Run, whole: Round | None, goal: Bools, room: Bools) -> float 
     if whole is not None and not room[goal].any() and (visits := whole.visits[room[whole.inside]].sum()) < 1e-3:
         return float(visits)
     return chance_of_visiting(run, whole, goal, room)
+
+
+def _crossed(run: Run, goal: Bools, whole: Round | None, region: Ints, count: int) -> Floats | None:
+    """(count,) the chances of going through each region, given (R,) the region of each state of the run; None if they
+    cost too much.
+
+    A region is entered by its entrances: states in which a way can begin or which can follow a state of another region.
+    These are few, so that no new system has to be factorised for them.
+    """
+    step = sparse.coo_array(run.step)
+    entrance = run.start > 0
+    entrance[step.col[region[step.row] != region[step.col]]] = True
+    visits = np.zeros(len(region))
+    if whole is not None:
+        visits[whole.inside] = whole.visits
+    found: list[float | None] = []
+    for number in range(count):
+        target = region == number
+        if whole is not None and not target[goal].any():
+            at = np.flatnonzero(target & entrance)
+            at = at[np.argsort(visits[at], kind="stable")]
+            used = at[np.cumsum(visits[at]) > UNSEEN]
+            target = np.zeros(len(region), bool)
+            target[used] = True
+        surely = whole is not None and bool(target[goal].all())
+        factorised = whole is None or np.count_nonzero(target) > SOLVED_AT_ONCE
+        if factorised and not surely and count * len(region) > VISITED:
+            return None
+        found.append(chance_of_visiting(run, whole, goal, target))
+    known = [chance for chance in found if chance is not None]
+    return np.array(known) if len(known) == count else None
 
 
 def _known(keys: Iterable[int], values: Sequence[float | None]) -> dict[int, float] | None:

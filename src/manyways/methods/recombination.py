@@ -72,6 +72,20 @@ def recombined(
     return [pool.plans[j] for j in ends[int(np.argmax(values))]]
 
 
+def best_of_pool(objective: SetObjective, fixed: Sequence[Vertex], pool: Sequence[Vertex], k: int) -> list[Vertex]:
+    """The best set of k plans found among a pool, the fixed ones first: one after the other, then by swaps."""
+    distinct = _Pool(len(pool[0].occupancy))
+    stay = [distinct.number(vertex) for vertex in fixed]
+    for vertex in pool:
+        distinct.number(vertex)
+    candidates = objective.candidates(np.stack([vertex.occupancy for vertex in distinct.plans]))
+    members = np.array(stay, dtype=np.int64)
+    while len(members) < k:
+        grown = np.append(members, 0)
+        members = np.append(members, int(np.argmax(candidates.contributions(grown, len(members)))))
+    return [distinct.plans[j] for j in _swapped(candidates, members, len(fixed))]
+
+
 class _Pool:
     """Distinct plans, each with a number."""
 

@@ -13,7 +13,8 @@ the typical time that the optimal plan spends on a step and shrinks in stages: f
 routes, then they settle.
 
 *Starts.* In the first round the plans that do not exist yet are represented by random policies. Several starts are
-made, and the best result is kept.
+made, and the best result is kept. Objectives that know costs whose best plans are good candidates (`SetObjective.pool`)
+start from the best set of these plans instead, and further starts from random sets of them; there is nothing to anneal.
 
 *Exchanges.* At the end, on models small enough for it and for objectives that allow it, every exchange of one action in
 one plan is tried with the exact objective, until none helps (`methods.exchange`).
@@ -27,11 +28,11 @@ docs/default-method.md has the measurements behind each of these.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice, zip_longest
+from itertools import count, islice, zip_longest
 from numbers import Real
 from typing import ClassVar
 
@@ -41,7 +42,7 @@ from manyways.errors import SettingError, check_integer
 from manyways.methods.ascent import Ascent, Halted, Status, Trace, Watch
 from manyways.methods.base import METHODS, Method
 from manyways.methods.exchange import exchange_actions, exchangeable, neighbours
-from manyways.methods.recombination import most_candidates, recombined
+from manyways.methods.recombination import best_of_pool, most_candidates, recombined
 from manyways.objectives import SetObjective
 from manyways.polytope import Answer, Polytope, Vertex
 from manyways.types import Floats
@@ -101,15 +102,25 @@ class VertexAscent(Method):
         starts = 1 if k == 1 else (self.starts or _affordable_starts(polytope.mdp.n_states))
         streams = np.random.SeedSequence(seed).spawn(starts)
         log = _Log(starts, watch)
+        pool: list[Vertex] = []
 
         def climb(number: int) -> _Climb:
             # The work space of an oracle serves one thread at a time.
             own = polytope if self.workers == 1 else polytope.twin()
             climb = _Climb(own, objective, optimum, fixed, k, log)
             with log.halting():
-                climb.run(self.stages, np.random.default_rng(streams[number]))
+                rng = np.random.default_rng(streams[number])
+                if pool:
+                    climb.start_from(pool, None if number == 0 else rng)
+                    climb.run(self.stages[-1:], rng)
+                else:
+                    climb.run(self.stages, rng)
             log.finished += 1
             return climb
+
+        if k > 1:
+            with log.halting():
+                pool += self._pool(polytope, objective, k, watch)
 
         if self.workers == 1 or starts == 1:
             climbs = []
@@ -118,8 +129,8 @@ class VertexAscent(Method):
                 if log.status is not None:
                     break
         else:
-            with ThreadPoolExecutor(self.workers) as pool:
-                climbs = list(pool.map(climb, range(starts)))
+            with ThreadPoolExecutor(self.workers) as threads:
+                climbs = list(threads.map(climb, range(starts)))
         best = max(climbs, key=lambda climb: climb.value)  # of equals the first, whatever the order of arrival
         distinct = True
         if log.status is None and k > 1:
@@ -135,6 +146,31 @@ class VertexAscent(Method):
         known = [vertex.choices for vertex in new if vertex.choices is not None]
         choices = np.stack(known) if len(known) == len(new) else None
         return Ascent(np.stack([v.occupancy for v in new]), status, Trace.of(log.rows), choices)
+
+    def _pool(self, polytope: Polytope, objective: SetObjective, k: int, watch: Watch) -> list[Vertex]:
+        """The best plan, and the best plans for the costs that the objective names."""
+        costs = objective.pool(k)
+        if not costs:
+            return []
+        done = count(1)
+
+        def solve(part: Sequence[Callable[[], Floats]]) -> list[Vertex]:
+            own, found = polytope if self.workers == 1 else polytope.twin(), []
+            for make in part:
+                watch.check()
+                answer = own.best(make(), polytope.optimum)
+                found.append(Vertex(answer.occupancy, answer.choices))
+                watch.tell(next(done), len(costs), float("nan"), "finding candidates")
+            return found
+
+        parts = [costs[number :: self.workers] for number in range(self.workers)]
+        if self.workers == 1:
+            solved = [solve(parts[0])]
+        else:
+            with ThreadPoolExecutor(self.workers) as threads:
+                solved = list(threads.map(solve, parts))
+        in_turn = (vertex for row in zip_longest(*solved) for vertex in row if vertex is not None)
+        return [polytope.optimum, *in_turn]
 
 
 class _Log:
@@ -182,6 +218,17 @@ class _Climb:
         self.plans: list[Vertex] = [*fixed, *[optimum] * (k - len(fixed))]
         self.value = self._value() if fixed else optimum.value
         self.met: deque[Vertex] = deque(maxlen=most_candidates(polytope.mdp))
+        self._founded = False
+
+    def start_from(self, pool: Sequence[Vertex], rng: np.random.Generator | None) -> None:
+        """Start from the best set of plans of a pool, or from a random one if `rng` is given."""
+        fixed, free = self.plans[: self.fixed], self.k - self.fixed
+        if rng is None:
+            self.plans = best_of_pool(self.objective, fixed, pool, self.k)
+        else:
+            self.plans = [*fixed, *(pool[j] for j in rng.choice(len(pool), free, replace=len(pool) < free))]
+        self.value, self._founded = self._value(), True
+        self.met.extend(pool)
 
     def run(self, stages: tuple[float, ...], rng: np.random.Generator) -> None:
         if self.k == 1:
@@ -190,8 +237,10 @@ class _Climb:
         fixed, free, optimum = self.fixed, self.k - self.fixed, self.optimum
         typical = float(optimum.occupancy @ optimum.occupancy)
         scale = self.objective.size(optimum.value)
-        rows = [vertex.occupancy for vertex in self.plans[:fixed]]
-        working = self.objective.working_set([*rows, *(self.polytope.wander(rng) for _ in range(free))])
+        rows = [vertex.occupancy for vertex in self.plans]
+        if not self._founded:
+            rows[fixed:] = [self.polytope.wander(rng) for _ in range(free)]
+        working = self.objective.working_set(rows)
         warm = [optimum] * self.k
         for number, stage in enumerate(stages):
             idle = tried = 0
@@ -201,7 +250,8 @@ class _Climb:
                 warm[i] = self.polytope.best(working.costs(i, stage * typical), warm[i])
                 self.met.append(Vertex(warm[i].occupancy, warm[i].choices))
                 offer = working.offer(i, warm[i].occupancy)
-                founding = number == 0 and tried < free  # a random policy is not a plan yet: replace it in any case
+                # A random policy is not a plan yet: replace it in any case.
+                founding = not self._founded and number == 0 and tried < free
                 if founding or offer.after > offer.before + RISE * scale:
                     working.accept(offer)
                     self.plans[i], self.value = warm[i], working.value

@@ -198,7 +198,7 @@ def _cleared(free: Bools) -> Bools:
         box = (slice(max(top, 0), bottom), slice(max(left, 0), right))
         own = island[box] == index
         away: Floats = ndimage.distance_transform_edt(~own)  # pyright: ignore[reportAssignmentType]
-        if not (~cleared[box] & ~own & (away < gap + 1)).any():
+        if not (~free[box] & ~own & (away < gap + 1)).any():
             cleared[box] |= own
     return cleared
 

@@ -14,6 +14,7 @@ from manyways.objectives.determinant_divergence import DeterminantDivergence
 from manyways.objectives.joint_divergence import JointDivergence
 from manyways.objectives.least_divergence import LeastDivergence
 from manyways.objectives.mean_divergence import MeanDivergence
+from manyways.objectives.representative import Representative
 from manyways.objectives.spread_divergence import SpreadDivergence
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "MeanForm",
     "Objective",
     "Offer",
+    "Representative",
     "SetObjective",
     "SpreadDivergence",
     "WorkingSet",

@@ -9,7 +9,7 @@ overridden where there is something better or faster.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,6 +101,15 @@ class SetObjective(ABC):
     def distances(self, x: Floats) -> Floats:
         """(k, N) -> (k, k): how different the plans are, for people to look at."""
         return pairwise_divergences(self.compared.forward(x))
+
+    def pool(self, k: int) -> Sequence[Callable[[], Floats]]:
+        """Linear costs (N,) whose best plans are good candidates for a set of k plans, each made when it is called.
+
+        A method that finds vertices starts from the best set among these plans. By default there are none, and it starts
+        from random policies.
+        """
+        del k
+        return ()
 
     def working_set(self, rows: Sequence[Floats]) -> WorkingSet:
         """The set while a method changes one plan after the other."""

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 
-from manyways.describe import Measure, Portrait, measures, portraits, survey_of
+from manyways.describe import GRADES, Measure, Portrait, Survey, measures, portraits, survey_of
 from manyways.describe.survey import negligible
 from manyways.describe.wording import terms_of
 from manyways.model.mdp import MDP
@@ -66,7 +66,7 @@ def view_of(plans: PlanSet, sweep: Sweep | None = None, plans_file: Path | None 
         "diversity": f"{plans.diversity:.3f}",
         "table": measure_table(measured, plans.k),
         "distances": distance_table(plans),
-        "duplicates": [(i + 1, j + 1) for i, j in plans.near_duplicates],
+        "duplicates": [(i + 1, j + 1, GRADES[survey.likeness.grade(i, j)]) for i, j in plans.near_duplicates],
         "chart": price_chart(plans, sweep),
         "leeway": leeway(plans, survey.by_state),
         "facts": facts(plans),
@@ -75,7 +75,10 @@ def view_of(plans: PlanSet, sweep: Sweep | None = None, plans_file: Path | None 
         "failed_checks": [] if plans.certificate is None else [check.name for check in plans.certificate.failed],
         "file": None if plans_file is None else shlex.quote(str(plans_file)),
         "reproduction": reproduction(plans, plans_file),
-        "data": _script_data(plans, words, measured, survey.by_state),
+        "compared": plans.behaviour.describe(),
+        "nearby": survey.likeness.radius,
+        "same_way": survey.likeness.all_same_way,
+        "data": _script_data(plans, words, measured, survey),
     }
 
 
@@ -124,7 +127,7 @@ def _card(plans: PlanSet, i: int, words: Portrait, measured: list[Measure], by_s
     }
 
 
-def _script_data(plans: PlanSet, words: list[Portrait], measured: list[Measure], by_state: Floats) -> dict[str, Any]:
+def _script_data(plans: PlanSet, words: list[Portrait], measured: list[Measure], survey: Survey) -> dict[str, Any]:
     """What the script of the page draws, compares and plays."""
     mdp, canvas = plans.mdp, canvas_of(plans.mdp)
     runs = sampled_runs(plans, measured, canvas)
@@ -137,10 +140,12 @@ def _script_data(plans: PlanSet, words: list[Portrait], measured: list[Measure],
         visited = {choice: choice_name(mdp, choice) for choice in taken}
     else:
         world, visited = world_of(mdp, canvas), None
-        pictures = [picture_of(row, canvas) for row in by_state]
+        pictures = [picture_of(row, canvas) for row in survey.by_state]
     return {
         "noun": terms_of(mdp).noun,
         "world": world,
+        "grades": GRADES,
+        "likeness": [[survey.likeness.grade(i, j) for j in range(plans.k)] for i in range(plans.k)],
         "distances": [[round(float(x), 3) for x in row] for row in plans.distances],
         "plans": [
             {"key": plans[i].key, "title": words[i].title, **pictures[i], "runs": runs[i]} for i in range(plans.k)

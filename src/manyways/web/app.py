@@ -77,6 +77,28 @@ def _routes(session: Session) -> list[Route]:
         now = session.mark(request.scope[BODY])
         return Json({"last_event": now.last_event, "marks": now.marks, "chosen": now.chosen})
 
+    def rounds_page(_: Request) -> Response:
+        return HTMLResponse(session.rounds.page())
+
+    def start_rounds(request: Request) -> Response:
+        return Json({"job": session.rounds.start(request.scope[BODY]), "server": session.server}, 202)
+
+    def answer(request: Request) -> Response:
+        return Json({"job": session.rounds.answer(request.scope[BODY]), "server": session.server}, 202)
+
+    def back(request: Request) -> Response:
+        session.rounds.back(request.scope[BODY])
+        return Json({})
+
+    def stop(request: Request) -> Response:
+        return Json(session.rounds.stop(request.scope[BODY]))
+
+    def reward(_: Request) -> Response:
+        return _attachment(*session.reward_file())
+
+    def conversation(_: Request) -> Response:
+        return _attachment(*session.conversation_file())
+
     def policy(request: Request) -> Response:
         asked = request.path_params
         return _attachment(*session.policy(_number(asked["number"]), _number(asked["plan"]), "." + asked["ending"]))
@@ -90,6 +112,13 @@ def _routes(session: Session) -> list[Route]:
         Route("/plan", plan, methods=["POST"]),
         Route("/cancel", cancel, methods=["POST"]),
         Route("/mark", mark, methods=["POST"]),
+        Route("/rounds", rounds_page),
+        Route("/rounds/start", start_rounds, methods=["POST"]),
+        Route("/rounds/answer", answer, methods=["POST"]),
+        Route("/rounds/back", back, methods=["POST"]),
+        Route("/rounds/stop", stop, methods=["POST"]),
+        Route("/rounds/learned.json", reward),
+        Route("/rounds/rounds.mwc", conversation),
         Route("/sets/{number}/plans/{plan}/policy.{ending}", policy),
         Route("/sets/{number}/plans.mw", plans_file),
     ]

@@ -1,14 +1,15 @@
 """What people say about plans: checked on arrival, stored as events, summed up as marks.
 
 Events are never changed or removed. The newest name of a plan and the newest star event count, at most one plan is
-chosen, and a note stands until another event removes it.
+chosen, and a note stands until another event removes it. Choosing by rounds is a list of questions: a new one begins the
+list, an answer adds the next question, and taking it back removes that again.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from manyways.errors import ManywaysError
@@ -19,6 +20,9 @@ MARK_KINDS = ("star", "name", "note", "remove-note", "choose")
 
 SHOW = "show"
 """The kind of event that makes a set the current one. It is about no plan, and only the server writes it."""
+
+START, ANSWER, BACK = "start-rounds", "answer", "back"
+"""The kinds of events of choosing by rounds, which only the server writes."""
 
 DIRECTION_CHARACTERS = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 """Characters that change the direction of the text around them, which could make one name look like another."""
@@ -44,8 +48,34 @@ class Event:
     value: Any
 
 
+@dataclass(frozen=True)
+class Question:
+    """One round: the number of the set that was shown, the plan that was taken (counted from 0), and its title then."""
+
+    set: int
+    taken: int | None = None
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Choosing by rounds as it stands.
+
+    Attributes:
+        questions: all rounds so far; the last one has no answer yet. Empty if nobody has begun.
+        k: how many plans a round shows.
+        seed: of every random draw.
+        event: the newest event that changed anything here.
+    """
+
+    questions: tuple[Question, ...] = ()
+    k: int = 0
+    seed: int = 0
+    event: int = 0
+
+
 class EventSummary:
-    """The effect of all events so far: names, stars, notes, the chosen plan and the current set."""
+    """The effect of all events so far: names, stars, notes, the chosen plan, the current set and the rounds."""
 
     def __init__(self) -> None:
         self.last_event = 0
@@ -54,6 +84,7 @@ class EventSummary:
         self.names: dict[str, str] = {}
         self.stars: set[str] = set()
         self.notes: dict[str, dict[int, dict[str, Any]]] = {}
+        self.rounds = Rounds()
 
     def add(self, event: Event) -> None:
         plan, value = event.plan, event.value
@@ -72,6 +103,8 @@ class EventSummary:
             self.chosen = ""
         elif event.kind == SHOW:
             self.shown = int(value)
+        elif event.kind in (START, ANSWER, BACK):
+            self.rounds = _rounds_after(self.rounds, event)
         self.last_event = event.id
 
     def marked_plans(self) -> set[str]:
@@ -91,6 +124,17 @@ class EventSummary:
             }
             for plan in plans
         }
+
+
+def _rounds_after(rounds: Rounds, event: Event) -> Rounds:
+    asked, value = rounds.questions, event.value
+    if event.kind == START:
+        return Rounds((Question(value["set"]),), value["k"], value["seed"], event.id)
+    if event.kind == ANSWER:
+        asked = (*asked[:-1], replace(asked[-1], taken=value["plan"], title=value["title"]), Question(value["next"]))
+    else:
+        asked = (*asked[:-2], Question(asked[-2].set))
+    return replace(rounds, questions=asked, event=event.id)
 
 
 def checked_mark(sent: Mapping[str, Any]) -> tuple[str, str, str, Any]:

@@ -1,5 +1,7 @@
 """The planning process: it waits for requests on a pipe and answers each with a plan set.
 
+A request is for plans (`PlanRequest`) or for the next plans to choose from (`RoundRequest`).
+
 Everything is loaded before the first request. The process ignores Ctrl-C, which the server handles, and ends when the
 server ends, even if the server is killed.
 """
@@ -9,7 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from math import isfinite
 from multiprocessing import parent_process
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from manyways.errors import ManywaysError
 
 if TYPE_CHECKING:
+    from manyways.conversation import Conversation
     from manyways.methods import Progress
     from manyways.objectives import Objective
     from manyways.plans import PlanSet
@@ -52,13 +55,43 @@ class PlanRequest:
 
 
 @dataclass(frozen=True)
+class RoundRequest:
+    """The next plans to choose from.
+
+    Attributes:
+        archives: the contents of the plan files of all rounds so far; for the first round, of a set with the model and the
+            settings to plan with.
+        taken: the plan (counted from 0) that was taken in each round; empty for the first round.
+        title: of the plan that was taken last, to be stored with the answer.
+        asked: the number of the set about which the last answer is.
+        k: how many plans a round shows.
+        slack: of the first round: how much worse than the best plan, as a share, plans may be.
+        seed: of every random draw.
+        time_limit_s: how long to search.
+    """
+
+    archives: tuple[bytes, ...]
+    taken: tuple[int, ...]
+    title: str
+    asked: int
+    k: int
+    slack: float | None
+    seed: int
+    time_limit_s: float
+
+
+@dataclass(frozen=True)
 class PlannedSet:
-    """A new plan set: its file, the keys of its plans, its label, and how the search ended."""
+    """A new plan set: its file, the keys of its plans, its label, and how the search ended.
+
+    `request` is what it was planned for, without the files.
+    """
 
     archive: bytes
     keys: tuple[str, ...]
     label: str
     message: str
+    request: PlanRequest | RoundRequest
 
 
 def run_planner(pipe: Connection) -> None:
@@ -87,9 +120,24 @@ def set_label(plans: PlanSet, kept: int = 0) -> str:
     return ", ".join(words)
 
 
-def _answer(request: PlanRequest, send: Callable[[Any], None]) -> tuple[str, Any]:
+def conversation_of(
+    rounds: Sequence[PlanSet], taken: Sequence[int], k: int, seed: int, time_limit_s: float
+) -> Conversation:
+    """The conversation with these plans, of which the last are a question without an answer."""
+    from manyways.conversation import Conversation, Round
+
+    asked = []
+    for i, plans in enumerate(rounds):
+        best = plans.kept[0] if i else None
+        over = tuple(j for j in range(plans.k) if i < len(taken) and j != taken[i])
+        asked.append(Round(plans, best, taken[i] if i < len(taken) else None, over))
+    return Conversation.resume(asked, k, seed=seed, time_limit_s=time_limit_s)
+
+
+def _answer(request: PlanRequest | RoundRequest, send: Callable[[Any], None]) -> tuple[str, Any]:
     try:
-        return "planned", _plan(request, _Reporter(send))
+        work = _plan if isinstance(request, PlanRequest) else _plan_round
+        return "planned", work(request, _Reporter(send))  # pyright: ignore[reportArgumentType] (it is of that class)
     except ManywaysError as error:
         return "refused", str(error)
     except MemoryError:
@@ -129,9 +177,36 @@ def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> Planned
         keep=old.policies[kept],
         avoid=old.policies[replaced],
     )
-    return PlannedSet(
-        plans.to_bytes(), tuple(plan.key for plan in plans), set_label(plans, len(kept)), str(plans.status)
-    )
+    return _planned(plans, set_label(plans, len(kept)), replace(request, archive=b""))
+
+
+def _plan_round(request: RoundRequest, progress: Callable[[Progress], None]) -> PlannedSet:
+    from manyways.conversation import Conversation
+    from manyways.plans import PlanSet
+
+    shown = [PlanSet.from_bytes(archive, "the plans") for archive in request.archives]
+    if request.taken:
+        so_far = conversation_of(shown, request.taken[:-1], request.k, request.seed, request.time_limit_s)
+        plans = so_far.choose(request.taken[-1], progress)
+    else:
+        old = shown[0]
+        plans = Conversation(
+            old.mdp,
+            request.k,
+            slack=request.slack,
+            seed=request.seed,
+            progress=progress,
+            longer=old.limits.longer,
+            criterion=old.criterion,
+            behaviour=old.behaviour,
+            time_limit_s=request.time_limit_s,
+        ).plans
+    label = f"round {len(request.taken) + 1}: {set_label(plans)}"
+    return _planned(plans, label, replace(request, archives=()))
+
+
+def _planned(plans: PlanSet, label: str, request: PlanRequest | RoundRequest) -> PlannedSet:
+    return PlannedSet(plans.to_bytes(), tuple(plan.key for plan in plans), label, str(plans.status), request)
 
 
 def _objective(old: PlanSet, tradeoff: float | None, limited: bool) -> Objective | None:

@@ -8,7 +8,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
 from functools import cached_property
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -19,7 +19,9 @@ from manyways.plans import PlanSet
 from manyways.plans.policy_files import FORMATS
 from manyways.report import Live, render, view_of
 from manyways.web.events import Refused, checked_mark
-from manyways.web.planner import PlannedSet, PlanRequest, set_label
+from manyways.web.planner import PlannedSet, PlanRequest, RoundRequest, set_label
+from manyways.web.requests import integer, share
+from manyways.web.rounds import RoundsDesk
 from manyways.web.store import LARGEST_ARCHIVE, Choices, State, StoredSet, choices_path, no_set
 from manyways.web.worker import Worker
 
@@ -52,6 +54,7 @@ class Session:
         if number is not None:
             self._sets[number] = _LoadedSet(plans)
         self.worker = Worker(self._store)
+        self.rounds = RoundsDesk(self.choices, self.worker, self.plans, time_limit_s)
 
     def close(self) -> None:
         self.worker.close()
@@ -64,7 +67,10 @@ class Session:
             version = (state.shown.number, state.last_event)
             if version not in self._pages:
                 sets = tuple({"number": stored.number, "label": stored.label} for stored in state.sets)
-                live = Live(state.shown.number, sets, state.marks, state.last_event, state.chosen)
+                begun = len(state.rounds.questions)
+                live = Live(
+                    state.shown.number, sets, state.marks, state.last_event, state.chosen, state.current, begun
+                )
                 self._pages[version] = render(self._loaded(state.shown.number).view, live).encode(errors="replace")
                 while len(self._pages) > PAGES_IN_MEMORY:
                     self._pages.popitem(last=False)
@@ -77,7 +83,7 @@ class Session:
         job, finished = self.worker.job(), self.worker.finished
         state = self.choices.state()
         answer = {"server": self.server, "set": state.shown.number, "last_event": state.last_event}
-        answer |= {"job": job, "finished": finished}
+        answer |= {"job": job, "finished": finished, "rounds": state.rounds.event}
         if since is None or state.last_event > since:
             answer |= {"marks": state.marks, "chosen": state.chosen}
         return answer
@@ -88,12 +94,12 @@ class Session:
         if isinstance(number, bool) or not isinstance(number, int):
             raise Refused("'set' must be the number of a set")
         keep = _keys(asked.get("keep", []), self.choices.state(number).shown)
-        k = _integer("Plans", asked.get("k"), 1, MOST_PLANS)
+        k = integer("Plans", asked.get("k"), 1, MOST_PLANS)
         if k <= len(keep):
             raise Refused(_too_few(len(keep)))
-        seed = _integer("Seed", asked.get("seed", 0), 0, SEEDS - 1)
+        seed = integer("Seed", asked.get("seed", 0), 0, SEEDS - 1)
         tradeoff = self._tradeoff(asked.get("tradeoff"), number)
-        slack = _slack(asked.get("slack"))
+        slack = share(asked.get("slack"))
         return self.worker.start(PlanRequest(self.archive(number), k, tradeoff, slack, seed, keep, self._time_limit_s))
 
     def mark(self, sent: Mapping[str, Any]) -> State:
@@ -125,7 +131,17 @@ class Session:
         """A set as a plan file: its content and a name for it."""
         return self.archive(number), f"{self._stem}-set{number}.mw"
 
+    def reward_file(self) -> tuple[bytes, str]:
+        """What choosing by rounds has learned: a JSON file and a name for it."""
+        return self.rounds.reward(), f"{self._stem}-learned.json"
+
+    def conversation_file(self) -> tuple[bytes, str]:
+        """The rounds so far: a file for `manyways choose --resume` and a name for it."""
+        return self.rounds.conversation_file(), f"{self._stem}.mwc"
+
     def _store(self, planned: PlannedSet) -> int:
+        if isinstance(planned.request, RoundRequest):
+            return self.rounds.store(planned, planned.request)
         return self.choices.add_set(planned.label, planned.archive, planned.keys)
 
     def _loaded(self, number: int) -> _LoadedSet:
@@ -167,25 +183,8 @@ def _keys(keep: Any, shown: StoredSet) -> tuple[str, ...]:
     return tuple(key for key in shown.keys if key in keep)
 
 
-def _slack(given: Any) -> float | None:
-    """The share by which new plans may be worse than the best one; the page sends null for no such limit."""
-    if given is None:
-        return None
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < 1e300:
-        raise Refused("the share that plans may give up must be a number of at least 0")
-    return float(given)
-
-
 def _too_few(kept: int) -> str:
     words = f"you keep {kept} plan{'s' if kept > 1 else ''}, "
     if kept >= MOST_PLANS:
         return words + f"and there can be {MOST_PLANS} at most: keep fewer"
     return words + f"so ask for at least {kept + 1}, or keep fewer"
-
-
-def _integer(name: str, value: Any, least: int, most: int) -> int:
-    if isinstance(value, float) and isfinite(value) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise Refused(f"{name} must be an integer from {least} to {most}")
-    return value

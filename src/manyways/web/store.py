@@ -19,12 +19,12 @@ from typing import Any
 
 from manyways.errors import OutputError
 from manyways.files.sqlite_errors import explained
-from manyways.web.events import SHOW, Event, EventSummary, Refused
+from manyways.web.events import ANSWER, BACK, SHOW, START, Event, EventSummary, Refused, Rounds
 
 ENDING = ".choices.sqlite"
 MOST_EVENTS = 10_000
 MOST_SETS = 30
-"""How many of the newest sets are stored, besides the first one and those that hold a marked plan."""
+"""How many of the newest sets are stored, besides the first one, those that hold a marked plan and those of the rounds."""
 
 MOST_SETS_IN_ALL = 200
 
@@ -77,6 +77,8 @@ class State:
         chosen: `set` and `plan` (counted from 1) of the chosen plan in the newest set that holds it, and its `name`;
             None if no plan is chosen.
         last_event: the id of the newest event.
+        current: the number of the set that is shown unless another one is asked for.
+        rounds: choosing by rounds as it stands.
     """
 
     shown: StoredSet
@@ -84,6 +86,8 @@ class State:
     marks: dict[str, dict[str, Any]]
     chosen: dict[str, Any] | None
     last_event: int
+    current: int
+    rounds: Rounds
 
 
 def choices_path(plans_path: Path) -> Path:
@@ -140,7 +144,7 @@ class Choices:
                 number = self._insert_set(label, archive, keys)
             else:
                 number = known[0]
-                self._insert_event("", SHOW, "", number)
+            self._show(number)
             for name, value in (("model", model), ("file", digest)):
                 self._file.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
             return number
@@ -152,10 +156,12 @@ class Choices:
             by_number = {stored.number: stored for stored in sets}
             if number is not None and number not in by_number:
                 raise no_set(number)
-            shown = by_number.get(summary.shown if number is None else number, sets[-1])
+            current = by_number.get(summary.shown, sets[-1])
+            shown = current if number is None else by_number[number]
             marked = summary.marked_plans()
             plans = dict.fromkeys((*shown.keys, *(key for stored in sets for key in stored.keys if key in marked)))
-            return State(shown, sets, summary.marks(plans), _chosen(summary, sets), summary.last_event)
+            marks, chosen = summary.marks(plans), _chosen(summary, sets)
+            return State(shown, sets, marks, chosen, summary.last_event, current.number, summary.rounds)
 
     def archive(self, number: int) -> bytes | None:
         """The plan file of a set; None if there is no such set."""
@@ -167,11 +173,60 @@ class Choices:
         """Store a set and make it the current one; returns its number.
 
         Sets older than the `MOST_SETS` newest are dropped, unless one of their plans has a star, a name or a note.
-        Beyond `MOST_SETS_IN_ALL` the oldest are dropped in any case, except for the first set and the newest one that
-        holds the chosen plan. Events are never dropped.
+        Beyond `MOST_SETS_IN_ALL` the oldest are dropped in any case, except for the first set, the current one, those
+        of the rounds and the newest one that holds the chosen plan. Events are never dropped.
         """
         with self._transaction():
-            return self._insert_set(label, archive, keys)
+            number = self._insert_set(label, archive, keys)
+            self._show(number)
+            return number
+
+    def start_rounds(self, label: str, archive: bytes, keys: Sequence[str], k: int, seed: int) -> int:
+        """Store the first set to choose from; returns its number. The current set of the page stays."""
+        with self._transaction():
+            self._check_room()
+            number = self._insert_set(label, archive, keys)
+            self._insert_event("", START, "", {"set": number, "k": k, "seed": seed})
+            self._drop_sets()
+            return number
+
+    def answer(self, asked: int, plan: int, title: str, label: str, archive: bytes, keys: Sequence[str]) -> int:
+        """Store that a plan (counted from 0) of set `asked` was taken, and the next set; returns the number of that."""
+        with self._transaction():
+            self._check_asked(asked)
+            self._check_room()
+            key = next(stored.keys[plan] for stored in self._sets() if stored.number == asked)
+            number = self._insert_set(label, archive, keys)
+            self._insert_event(key, ANSWER, "", {"set": asked, "plan": plan, "title": title, "next": number})
+            self._drop_sets()
+            return number
+
+    def take_back(self, asked: int) -> None:
+        """Store that the answer that led to set `asked` was taken back."""
+        with self._transaction():
+            self._check_asked(asked)
+            if len(self._summary_now().rounds.questions) == 1:
+                raise Refused("there is no answer to take back", 409)
+            self._check_room()
+            self._insert_event("", BACK, "", asked)
+
+    def take(self, number: int, plan: int, author: str) -> None:
+        """Choose a plan (counted from 0) of a set, and make the set the current one."""
+        with self._transaction():
+            key = next(stored.keys[plan] for stored in self._sets() if stored.number == number)
+            self._check_room()
+            self._insert_event(key, "choose", author, True)
+            self._show(number)
+
+    def check_asked(self, asked: int) -> None:
+        """Raise `Refused` unless set `asked` is the question of the current round."""
+        with self._lock, self._sqlite_errors():
+            self._check_asked(asked)
+
+    def _check_asked(self, asked: int) -> None:
+        questions = self._summary_now().rounds.questions
+        if not questions or questions[-1].set != asked:
+            raise Refused("these are no longer the plans of the current round: reload the page", 409)
 
     def mark(self, plan: str, kind: str, author: str, value: Any) -> None:
         """Store what someone said about a plan."""
@@ -229,10 +284,15 @@ class Choices:
         digest = hashlib.sha256(archive).hexdigest()
         row = (number, _now(), label, json.dumps(list(keys)), digest, archive)
         self._file.execute("INSERT INTO sets VALUES (?, ?, ?, ?, ?, ?)", row)
+        return number
+
+    def _show(self, number: int) -> None:
         self._insert_event("", SHOW, "", number)
+        self._drop_sets()
+
+    def _drop_sets(self) -> None:
         dropped = _sets_to_drop(self._summary_now(), self._sets())
         self._file.executemany("DELETE FROM sets WHERE number = ?", [(old,) for old in dropped])
-        return number
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -280,7 +340,8 @@ def _sets_to_drop(summary: EventSummary, sets: Sequence[StoredSet]) -> list[int]
     """The numbers of the sets that make room for newer ones, see `Choices.add_set`."""
     chosen = _chosen(summary, sets)
     newest = sets[-1].number
-    safe = {1, newest, *([chosen["set"]] if chosen else [])}
+    safe = {1, newest, summary.shown, *([chosen["set"]] if chosen else [])}
+    safe |= {question.set for question in summary.rounds.questions}
     marked = summary.marked_plans()
     dropped = [
         stored.number

@@ -18,7 +18,7 @@ from typing import Any
 
 from manyways.errors import ManywaysError
 from manyways.web.events import Refused
-from manyways.web.planner import PlannedSet, PlanRequest, run_planner
+from manyways.web.planner import PlannedSet, PlanRequest, RoundRequest, run_planner
 
 STOPPED = "Stopped: nothing was changed."
 
@@ -73,7 +73,7 @@ class Worker:
             None if job is None else {**job.progress, "id": job.id, "seconds": round(time.monotonic() - job.started, 1)}
         )
 
-    def start(self, request: PlanRequest) -> int:
+    def start(self, request: PlanRequest | RoundRequest) -> int:
         """Start a job and return its number; raises `Refused` if one is running."""
         with self._lock:
             if self._job is not None or self._closed:
@@ -106,7 +106,7 @@ class Worker:
         with self._lock:
             self._end_process()
 
-    def _run(self, job: _Job, request: PlanRequest) -> None:
+    def _run(self, job: _Job, request: PlanRequest | RoundRequest) -> None:
         finished: dict[str, Any] = {"id": job.id, "ok": False, "message": "", "set": None}
         try:
             planned = self._planned(job, request)
@@ -119,7 +119,7 @@ class Worker:
             self.finished, self._job = finished, None
         self.ensure_process()
 
-    def _planned(self, job: _Job, request: PlanRequest, tries: int = 2) -> PlannedSet:
+    def _planned(self, job: _Job, request: PlanRequest | RoundRequest, tries: int = 2) -> PlannedSet:
         """Send the request to the process and wait for its answer."""
         with self._lock:
             self.ensure_process()

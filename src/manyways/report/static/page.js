@@ -282,7 +282,7 @@ function compare(one, other) {
   document.querySelectorAll("[data-right]").forEach((place) => { place.textContent = other + 1; });
   nameSides();
   const apart = data.distances[one][other];
-  const much = one === other ? "the same plan twice" : apart < 0.01 ? "nearly the same" : apart < 0.2 ? "similar" : apart < 0.45 ? "clearly different" : "very different";
+  const much = one === other ? "the same plan twice" : data.grades[data.likeness[one][other]];
   get("apart").textContent = `Plans ${one + 1} and ${other + 1} are ${much}: distance ${apart.toFixed(2)} of at most 0.69.`;
   showDifference(data.plans[one], data.plans[other]);
 }

@@ -1,0 +1,118 @@
+"""How much alike two plans are, in words that hold for what a person sees.
+
+The distance of a set compares what its behaviour compares, by default the time on each choice. Two plans can have next to
+nothing in common there and still take the same way, one cell beside each other. On maps, the words therefore also
+depend on two other comparisons:
+
+*Near.* The distance for the behaviour `Near`, with a radius of a sixteenth of the longer side of the map and at least one
+cell. Two plans that are everywhere one radius apart have a distance of 0.20, two radii apart 0.50. Plans are called clearly
+or very different only if both distances are large enough for it.
+
+*Passages.* Two plans take the same passages if, for every passage and room, the shares of their ways to the goal that go
+through it differ by less than a quarter. This is known only for models with a goal and at least two regions.
+
+Models without a map have no such comparisons; there the words depend on the distance of the set alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from manyways.behaviours import Near
+from manyways.describe.subject import Plans
+from manyways.errors import SettingError
+from manyways.objectives.divergence import pairwise_divergences
+from manyways.types import Bools, Floats
+
+QUARTER = 0.25
+NEARBY = 16
+"""The longer side of the map by the radius of `Near`."""
+
+NEARLY_SAME, SIMILAR, CLEAR = 0.01, 0.2, 0.45
+"""Distances below these are called nearly the same, similar and clearly different."""
+
+GRADES = (
+    "nearly the same",
+    "similar",
+    "different cell by cell, but the same way",
+    "the same in what is compared, but on different ways",
+    "clearly different",
+    "very different",
+)
+ALIKE = 3
+"""The first grades, as many as this, are those of plans that are alike."""
+
+
+@dataclass(frozen=True, eq=False)
+class Likeness:
+    """How much alike the plans of a set are.
+
+    Attributes:
+        distances: (k, k) the distances of the set.
+        near: (k, k) the distances for `Near`; None without a map, and where no state is near another.
+        radius: the radius of `near`, in words: "2 cells", "1.2 m".
+        passages: (k, k) whether two plans take the same passages; None if that is not known.
+    """
+
+    distances: Floats
+    near: Floats | None
+    radius: str
+    passages: Bools | None
+
+    @property
+    def apart(self) -> Floats:
+        """(k, k) the distances by which the plan most like another is found."""
+        return self.distances if self.near is None else self.near
+
+    def same_passages(self, one: int, other: int) -> bool:
+        """Whether two plans are known to take the same passages and are not far from each other on the way."""
+        close = self.near is None or self.near[one, other] < CLEAR
+        return bool(close and self.passages is not None and self.passages[one, other])
+
+    def same_way(self, one: int, other: int) -> bool:
+        """Whether two plans on a map take the same passages and keep close to each other."""
+        close = self.near is not None and self.near[one, other] < SIMILAR
+        return bool(close and (self.passages is None or self.passages[one, other]))
+
+    @property
+    def all_same_way(self) -> bool:
+        """Whether there are several plans and all of them go the same way."""
+        pairs = list(combinations(range(len(self.distances)), 2))
+        return bool(pairs) and all(self.same_way(one, other) for one, other in pairs)
+
+    def grade(self, one: int, other: int) -> int:
+        """The index in `GRADES` of the words for two plans."""
+        own = float(self.distances[one, other])
+        near = own if self.near is None else float(self.near[one, other])
+        if own < NEARLY_SAME:
+            return 0 if near < SIMILAR else 3
+        if own >= SIMILAR and self.same_way(one, other):
+            return 2
+        least = min(own, near)
+        return 1 if least < SIMILAR else 4 if least < CLEAR else 5
+
+    def alike(self, one: int, other: int) -> bool:
+        """Whether two plans are the same but for small differences."""
+        return self.grade(one, other) < ALIKE
+
+
+def likeness_of(plans: Plans, chances: Sequence[Floats | None]) -> Likeness:
+    """Compare the plans of a set; (P,) `chances` of each plan are those that its way goes through each of P places."""
+    passages, known = None, [chance for chance in chances if chance is not None and chance.size]
+    if len(known) == plans.k:
+        passages = np.stack([np.abs(np.stack(known) - own).max(axis=1) < QUARTER for own in known])
+    layout = plans.mdp.layout
+    if layout is None:
+        return Likeness(plans.distances, None, "", passages)
+    cells = max(max(layout.shape) / NEARBY, 1.0)
+    metres = None if layout.metres_per_cell is None else cells * layout.metres_per_cell
+    radius = f"{cells:.2g} cell{'' if cells == 1 else 's'}" if metres is None else f"{metres:.2g} m"
+    try:
+        nearby = Near(cells if metres is None else metres).on(plans.mdp)
+    except SettingError:  # no move can be made both ways
+        return Likeness(plans.distances, None, "", passages)
+    return Likeness(plans.distances, pairwise_divergences(nearby.forward(plans.occupancies)), radius, passages)

@@ -1,0 +1,252 @@
+"""Titles: what a plan does differently in its main part, in a few words, and no two alike.
+
+The first of these that holds is the title of a plan:
+
+1. It stays in one place.
+2. The way between rooms that doors separate, if most of its ways to the goal take it.
+3. The labels, rooms or passages that most of its ways to the goal go through and most ways of some other plan do not, if
+   the shares of ways differ by at least a quarter.
+4. What it spends at least a quarter of its time on and the others at most half as much: a part of the map, an action.
+5. "Highest reward", if it is the only one.
+6. "Like plan 2" with its loss, if it is alike to a plan that has a title by one of the other rules.
+7. Its loss.
+
+Plans with the same title get a qualifier, for which the same shares are required, and their numbers if nothing helps.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from manyways.describe.comparisons import SCALE, difference
+from manyways.describe.context import Context
+from manyways.describe.features import USUAL, Feature, state_features
+from manyways.describe.likeness import QUARTER
+from manyways.describe.places import is_passage, is_telling, listed_regions
+from manyways.describe.remarks import certainty, place_of, same_doors, straying
+from manyways.describe.wording import VISIBLE, distinct, joined, percent, plain, quantity, raised
+from manyways.types import Floats
+
+TITLE_LENGTH = 60
+NAMED = 3
+"""At most this many rooms or passages are named in a title."""
+
+COMPARED = {"shortest": "shorter", "longest": "longer", "highest": "higher", "lowest": "lower"}
+
+
+def titles_of(context: Context) -> list[str]:
+    """The title of each plan."""
+    titles: list[str | None] = [None] * context.plans.k
+    ordered = np.argsort(-context.plans.rewards, kind="stable").tolist()
+    for rank, plan in enumerate(ordered):
+        titles[plan] = _own_title(context, plan, ordered[:rank])
+    leaders = [plan for plan, title in enumerate(titles) if title is not None]
+    for plan in ordered:
+        if titles[plan] is None:
+            titles[plan] = _by_loss(context, plan, leaders)
+    return _distinct(context, [raised(title) for title in titles if title is not None])
+
+
+def _own_title(context: Context, plan: int, better: list[int]) -> str | None:
+    """What the plan does in its main part and others do not, or its reward if that is best; None if there is no such
+    thing, or if a better plan goes the same way."""
+    fact, others = context.survey.facts[plan], [other for other in range(context.plans.k) if other != plan]
+    if fact.stays is not None:
+        return f"stays {place_of(context.plans.mdp, fact.stays)}"
+    way = _turns(context, plan) or _through(context, plan, others)
+    if way is not None or any(context.survey.likeness.same_way(plan, other) for other in better):
+        return way
+    best = f"{context.terms.best} {context.terms.noun}" if _best(context, plan) else None
+    return _typical(context, plan, others) or best
+
+
+def _turns(context: Context, plan: int) -> str | None:
+    """The directions from room to room; None without rooms, or if at most half of the ways are known to take them."""
+    route = context.routes[plan] if context.routes else None
+    if route is None:
+        return None
+    if not route.passages:
+        return "within one room" if straying(context, plan) < USUAL else None
+    known = certainty(context, plan, route)
+    text = route.turns
+    if known is not None and known <= USUAL:
+        return None
+    return text if len(text) <= TITLE_LENGTH else text[:TITLE_LENGTH].rpartition(", ")[0] + ", …"
+
+
+def _through(context: Context, plan: int, others: list[int]) -> str | None:
+    """The labels, rooms or passages by which most of its ways to the goal differ from most ways of some other plan."""
+    for places, listed in _places(context):
+        excess: dict[str, float] = {}
+        for name, chances in places.items():
+            rest = chances[others] if others else np.zeros(1)
+            if chances[plan] > USUAL > rest.min() and chances[plan] - rest.min() >= QUARTER:
+                excess[name] = float(chances[plan] - rest.mean())
+        if excess:
+            kept = sorted(excess, key=lambda name: -excess[name])[:NAMED]
+            return f"through {listed([name for name in excess if name in kept])}"
+    return None
+
+
+def _places(context: Context) -> Iterator[tuple[dict[str, Floats], Callable[[list[str]], str]]]:
+    """By name, (k,) the chances that ways to the goal go through a place, and the function that lists such names: for
+    labels, then for rooms, then for passages.
+
+    Places without a known chance are left out. A single plan is not described by rooms: every way goes through some room.
+    """
+    survey = context.survey
+    touching = {label: [fact.touches.get(label) for fact in survey.facts] for label in survey.labels}
+    names = distinct(survey.labels, plain)
+    touched = {
+        names[label]: np.array(chances, float)
+        for label, chances in touching.items()
+        if None not in chances and not (label == "door" and context.rooms is not None)
+    }
+    yield touched, joined
+    crossed = [fact.regions for fact in survey.facts if fact.regions is not None]
+    if survey.regions is None or len(crossed) < context.plans.k:
+        return
+    found = zip(survey.regions.names, np.stack(crossed).T, strict=True)
+    chances = {name: shares for name, shares in found if is_telling(name)}
+    if context.plans.k > 1:
+        yield {name: shares for name, shares in chances.items() if not is_passage(name)}, listed_regions
+    yield {name: shares for name, shares in chances.items() if is_passage(name)}, listed_regions
+
+
+def _typical(context: Context, plan: int, others: list[int]) -> str | None:
+    """What the plan spends at least a quarter of its time on, and the others at most half as much.
+
+    If there is no such feature, two parts of the map can be: each with at least an eighth of its time. Plans on the same
+    way are not compared.
+    """
+    apart = [other for other in others if not context.survey.likeness.same_way(plan, other)]
+    if others and not apart:
+        return None
+    others = apart
+    features = [feature for feature in context.features if context.sectors is None or feature.kind != "label"]
+    if context.sectors is None:
+        features += state_features(context.survey, plan)
+    own = {feature: (float(feature.values[plan]), _mean(feature.values[others])) for feature in features}
+    found = sorted(
+        (feature for feature in features if own[feature][0] > 0 and 2 * own[feature][1] <= own[feature][0]),
+        key=lambda feature: (own[feature][1] - own[feature][0]) * feature.part * SCALE[feature.kind],
+    )
+    for feature in found:
+        if feature.time[plan] >= QUARTER:
+            alone = bool(others) and bool((feature.values[others] <= 1e-9).all())
+            return _words(feature, own[feature][0], alone, bool(others))
+    parts = [feature for feature in found if feature.kind == "sector" and feature.time[plan] >= QUARTER / 2][:2]
+    if len(parts) < 2:
+        return None
+    first, second = parts[0].title, parts[1].title
+    return f"{first} and {second.removeprefix('by ') if first.startswith('by ') else second}"
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if values.size else 0.0
+
+
+def _words(feature: Feature, own: float, alone: bool, compared: bool) -> str:
+    """The words for a feature: its name, with how much the plan does it unless it is a way or an action of its own."""
+    if feature.kind in ("sector", "side", "edge") or (feature.kind == "action" and alone):
+        return feature.title
+    much = "mostly" if own > USUAL else "more" if compared else "often"
+    if feature.kind in ("label", "state"):
+        return f"{'more time' if much == 'more' else much} in {feature.title}"
+    return f"{'more often' if much == 'more' else much} {feature.title}"
+
+
+def _best(context: Context, plan: int) -> bool:
+    """Whether a plan of several has a better reward than all others, also as shown."""
+    rewards, shown = context.plans.rewards, context.earnings
+    return context.plans.k > 1 and rewards[plan] == rewards.max() and shown.count(shown[plan]) == 1
+
+
+def _by_loss(context: Context, plan: int, leaders: list[int]) -> str:
+    """How good a plan is, and which of the leaders it is like. A plan that is like none of them becomes a leader."""
+    shown, likeness = context.earnings, context.survey.likeness
+    alike = [other for other in leaders if likeness.alike(plan, other)]
+    own = shown[plan]
+    if alike:
+        other = min(alike, key=lambda other: likeness.apart[plan, other])
+        loss = own if own is not None and own.endswith(context.terms.off) and own != shown[other] else None
+        return f"like plan {other + 1}, {loss or 'with small differences'}"
+    leaders.append(plan)
+    if own is None:
+        return "optimal"
+    return own if own.endswith(context.terms.off) else f"{context.terms.verb}s {own}"
+
+
+# ---- no two alike -------------------------------------------------------------------------------
+
+
+def _distinct(context: Context, titles: list[str]) -> list[str]:
+    """Make titles unique: add what distinguishes plans with the same title, and their numbers if nothing does."""
+    result = list(titles)
+    for words in (_qualifier, _loss):
+        result = _qualified(titles, result, lambda group, plan, words=words: words(context, group, plan))
+    counts = Counter(result)
+    result = [f"{title} ({plan + 1})" if counts[title] > 1 else title for plan, title in enumerate(result)]
+    while len(set(result)) < len(result):  # a name in the model may look like a numbered title
+        result = [f"{title} ({plan + 1})" for plan, title in enumerate(result)]
+    return result
+
+
+def _qualified(titles: Sequence[str], result: list[str], words: Callable[[list[int], int], str | None]) -> list[str]:
+    """The titles in `result`; where several are the same, the bare title with the words that distinguish it."""
+    found = list(result)
+    for title in [title for title, count in Counter(result).items() if count > 1]:
+        group = [plan for plan, other in enumerate(result) if other == title]
+        for plan in group:
+            added = words(group, plan)
+            if added and added not in title.lower() and added not in map(str.lower, result):
+                found[plan] = f"{titles[plan]} — {added}"
+    return found
+
+
+def _loss(context: Context, group: list[int], plan: int) -> str | None:
+    """How much worse than the optimum it is, if that distinguishes it."""
+    own = context.earnings[plan]
+    alone = [context.earnings[other] for other in group].count(own) == 1
+    return own if alone and own is not None and own.endswith(context.terms.off) else None
+
+
+def _qualifier(context: Context, group: list[int], plan: int) -> str | None:
+    """What distinguishes a plan from those with the same title.
+
+    It is what the plan does in its main part and the others of the group do not; length or reward if the plan is the
+    first or last in it, of the whole set if possible; or where it differs from the plan most like it.
+    """
+    rest = [other for other in group if other != plan]
+    typical = None if context.routes and context.routes[plan] is not None else _typical(context, plan, rest)
+    if typical is not None:
+        return typical
+    of_set = _extreme(context, plan, [other for other in range(context.plans.k) if other != plan])
+    if of_set is not None and len(rest) > 1:
+        return of_set
+    found = _extreme(context, plan, rest)
+    if found is not None:
+        degree, _, noun = found.partition(" ")
+        return f"{COMPARED[degree]} {noun}".rstrip() if len(rest) == 1 else None
+    place = difference(context, plan, same_doors(context, plan) or rest)
+    main = place is not None and context.survey.by_state[plan, context.regions[place.where]].sum() >= QUARTER
+    return place.how if place is not None and main else None
+
+
+def _extreme(context: Context, plan: int, others: list[int]) -> str | None:
+    """Whether a plan is clearly the first or last in length or reward, compared with `others`."""
+    terms = context.terms
+    for values, shown, least, most in (
+        (context.steps, quantity, "shortest", "longest"),
+        (context.lost, percent, f"{terms.best} {terms.noun}", f"{terms.worst} {terms.noun}"),
+    ):
+        own, known = values[plan], [value for i in others if (value := values[i]) is not None]
+        if own is None or len(known) < len(others) or shown(own) in map(shown, known):
+            continue
+        low, high = min(own, *known), max(own, *known)
+        if own in (low, high) and high - low > VISIBLE / 3 * high:
+            return least if own == low else most
+    return None

@@ -1,0 +1,187 @@
+"""What the answers of a conversation say: in words, as numbers, and as a map.
+
+*What is compared.* Answers say which of the shown plans a person likes more, and nothing about places that all of them visit
+alike. So the question for a place is what plans with more time there are worth. With t_i the time of shown plan i in the
+place and rho_i its occupancy, both minus their means over all T shown plans, the occupancy that comes with one more unit of
+time there is that of a least-squares line:
+
+    delta = sum_i t_i rho_i / sum_i t_i^2,    worth of the place = <w, delta>
+
+for each preference w drawn from the posterior. Places in which the shown plans spend about the same time have no worth.
+
+*Words.* A place is named only if its worth has the same sign in at least `CLEAR` of the draws. Of places that the same plans
+visit, which therefore say the same, the one in which they spend most time is named.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manyways.conversation import Conversation, LearnedPreference
+from manyways.describe.wording import joined, number, percent, quoted, short
+from manyways.model.mdp import MDP
+from manyways.model.occupancy import state_occupancy
+from manyways.model.regions import find_regions
+from manyways.report.pictures import Canvas
+from manyways.types import Floats
+
+CLEAR = 0.9
+LEAST_RANGE = 0.02
+"""Places are compared if the shares of time of the shown plans differ by at least this."""
+ALIKE = 0.9
+"""Places say the same if their times in the shown plans have at least this correlation."""
+NAMED = 2
+MOST_ROWS = 6
+MOST_STATES = 200
+MOST_REGIONS = 50
+PARTS = (("north-west", "north", "north-east"), ("west", "middle", "east"), ("south-west", "south", "south-east"))
+LITTLE = "Your choices do not say much yet."
+
+
+@dataclass(frozen=True, eq=False)
+class Leaning:
+    """What more time in a place is worth to the person, known reward left out.
+
+    Attributes:
+        name: the place, action or label, as part of a sentence: "the middle room".
+        times: (T,) the share of time of each shown plan in it.
+        worth: how much more the shown plan with the most time there is worth than the one with the least, for this reason;
+            the mean over draws from the posterior, in units of the reward.
+        spread: its standard deviation.
+        agreeing: the share of draws from the posterior in which the worth has the sign of the mean.
+    """
+
+    name: str
+    times: Floats
+    worth: float
+    spread: float
+    agreeing: float
+
+    @property
+    def clear(self) -> bool:
+        return self.agreeing >= CLEAR
+
+    @property
+    def range(self) -> float:
+        return float(np.ptp(self.times))
+
+
+def leanings(conversation: Conversation) -> list[Leaning]:
+    """What the answers so far say about each place, action or label, the largest worth first; empty without an answer."""
+    rounds = [one for one in conversation.rounds if one.better is not None]
+    if not rounds:
+        return []
+    shown = np.concatenate([one.plans.occupancies for one in rounds])
+    worths = conversation.worth(shown - shown.mean(axis=0))
+    found = []
+    for name, times in _places(conversation.plans.mdp, shown):
+        if np.ptp(times) < LEAST_RANGE:
+            continue
+        off = times - times.mean()
+        worth = np.ptp(times) * (off @ worths) / (off @ off)
+        mean = float(worth.mean())
+        agreeing = float((np.sign(worth) == np.sign(mean)).mean())
+        found.append(Leaning(name, times, mean, float(worth.std()), agreeing))
+    return sorted(found, key=lambda one: -abs(one.worth))
+
+
+def sentences(found: list[Leaning]) -> list[str]:
+    """What is clear, in one or two sentences."""
+    texts = []
+    peak = max((abs(one.worth) for one in found), default=0.0)
+    by_time = sorted(found, key=lambda one: (-round(abs(one.worth) / peak, 1), -one.range))
+    for sign, verb in ((1, "prefer"), (-1, "avoid")):
+        named: list[Leaning] = []
+        for one in by_time:
+            new = all(np.corrcoef(one.times, other.times)[0, 1] < ALIKE for other in named)
+            if one.clear and sign * one.worth > 0 and new and len(named) < NAMED:
+                named.append(one)
+        if named:
+            texts.append(f"You seem to {verb} {joined([one.name for one in named])}.")
+    return texts or [LITTLE]
+
+
+def leaning_rows(found: list[Leaning]) -> list[dict[str, Any]]:
+    """The largest worths as bars."""
+    rows = found[:MOST_ROWS]
+    longest = max((abs(one.worth) for one in rows), default=1.0) or 1.0
+    return [
+        {
+            "name": one.name.removeprefix("the "),
+            "text": _signed(one.worth),
+            "spread": number(one.spread),
+            "times": f"{percent(one.times.min())} to {percent(one.times.max())}",
+            "liked": one.worth > 0,
+            "width": round(100 * abs(one.worth) / longest, 1),
+            "clear": one.clear,
+            "agreeing": f"{100 * one.agreeing:.0f} %",
+        }
+        for one in rows
+    ]
+
+
+def learned_picture(learned: LearnedPreference, canvas: Canvas) -> dict[str, Any]:
+    """Mean and spread for each cell of the map, as 32-bit numbers; NaN in cells without a state."""
+    layout = canvas.layout
+    states = canvas.total(layout.image(np.ones(learned.mdp.n_states)))
+    parts = (canvas.total(layout.image(part)) for part in (learned.by_state, learned.spread_by_state))
+    with np.errstate(invalid="ignore"):
+        mean, spread = (part / np.where(states > 0, states, np.nan) for part in parts)
+    least, most = float(np.nanmin(mean)), float(np.nanmax(mean))
+    return {
+        "mean": _text(mean),
+        "spread": _text(spread),
+        "peak": max(abs(least), abs(most), 1e-12),
+        "least": _signed(least),
+        "most": _signed(most),
+    }
+
+
+def _places(mdp: MDP, shown: Floats) -> list[tuple[str, Floats]]:
+    """Names, and the (T,) share of time of each shown plan, of the parts of the map and the labels; without a map, of
+    labels, actions and states."""
+    by_state = state_occupancy(mdp, shown)
+    labels = [
+        (f"places labelled {quoted(label)}", by_state[:, mask].sum(axis=1))
+        for label, mask in mdp.labels.items()
+        if label not in ("start", "goal") and mask.any() and not mask.all()
+    ]
+    if mdp.layout is not None:
+        return [*_parts_of_map(mdp, by_state), *labels]
+    actions = [
+        (f"the action {quoted(name)}", shown[:, mdp.actions == action].sum(axis=1))
+        for action, name in enumerate(mdp.action_names)
+        if len(mdp.action_names) > 1
+    ]
+    most = np.argsort(-np.ptp(by_state, axis=0), kind="stable")[:MOST_STATES]
+    states = [(f"the state {quoted(mdp.state_name(int(s)))}", by_state[:, s]) for s in most]
+    return [*labels, *actions, *states]
+
+
+def _parts_of_map(mdp: MDP, by_state: Floats) -> list[tuple[str, Floats]]:
+    """Rooms and passages; where there are none, or too many to name them, the nine parts of the map."""
+    assert mdp.layout is not None
+    regions = find_regions(mdp)
+    if 1 < len(regions.names) <= MOST_REGIONS:
+        return [
+            (f"the {short(name)}", by_state[:, regions.of_state == i].sum(axis=1))
+            for i, name in enumerate(regions.names)
+        ]
+    row, column = np.divmod(mdp.layout.cells, mdp.layout.shape[1])
+    rows, columns = mdp.layout.shape
+    part = 3 * (3 * row // rows) + 3 * column // columns
+    names = [name for line in PARTS for name in line]
+    return [(f"the {name} of the map", by_state[:, part == i].sum(axis=1)) for i, name in enumerate(names)]
+
+
+def _signed(value: float) -> str:
+    text = number(value)
+    return "0" if text == "0" else f"−{text[1:]}" if text.startswith("-") else f"+{text}"
+
+
+def _text(array: Floats) -> str:
+    return base64.b64encode(np.ascontiguousarray(array, "<f4").tobytes()).decode()
