@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from manyways.polytope import Average, Criterion, Discounted, Episodic, Limits, Polytope
     from manyways.preferences import PossibleRewards, PreferencePrior, Preferences
     from manyways.ranges import Freedom, freedom
+    from manyways.serving import Audience, Serving, audience, served
     from manyways.studies.experiments import paper
     from manyways.studies.results import Results
     from manyways.studies.sweeps import Sweep, sweep
@@ -116,6 +117,7 @@ _HOME = {
     "polytope": ("Average", "Criterion", "Discounted", "Episodic", "Limits", "Polytope"),
     "preferences": ("PossibleRewards", "PreferencePrior", "Preferences"),
     "ranges": ("Freedom", "freedom"),
+    "serving": ("Audience", "Serving", "audience", "served"),
     "studies.experiments": ("paper",),
     "studies.results": ("Results",),
     "studies.sweeps": ("Sweep", "sweep"),
@@ -128,6 +130,7 @@ __all__ = [
     "MDP",
     "Actions",
     "Ascent",
+    "Audience",
     "Average",
     "Behaviour",
     "Certificate",
@@ -170,6 +173,7 @@ __all__ = [
     "Regions",
     "Representative",
     "Results",
+    "Serving",
     "SetObjective",
     "SettingError",
     "SolverError",
@@ -181,6 +185,7 @@ __all__ = [
     "Sweep",
     "VertexAscent",
     "Ways",
+    "audience",
     "end_components",
     "explore",
     "four_rooms",
@@ -198,6 +203,7 @@ __all__ = [
     "read",
     "register",
     "room_world",
+    "served",
     "simulate",
     "sweep",
     "tiled_rooms",

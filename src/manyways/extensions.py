@@ -10,9 +10,10 @@ from manyways.formats import FORMATS
 from manyways.methods import METHODS
 from manyways.objectives import OBJECTIVES
 from manyways.polytope import CRITERIA
+from manyways.preferences import PREFERENCES
 from manyways.registry import Registry
 
-REGISTRIES: tuple[Registry[Any], ...] = (METHODS, OBJECTIVES, BEHAVIOURS, CRITERIA)
+REGISTRIES: tuple[Registry[Any], ...] = (METHODS, OBJECTIVES, BEHAVIOURS, CRITERIA, PREFERENCES)
 
 T = TypeVar("T")
 
@@ -21,7 +22,8 @@ def register(kind: T) -> T:
     """Make a class of your own known to plan files, the command line and the page; returns it.
 
     Args:
-        kind: a frozen dataclass derived from `Method`, `Objective`, `Behaviour` or `Criterion`, or a `Format`.
+        kind: a frozen dataclass derived from `Method`, `Objective`, `Behaviour`, `Criterion` or `PreferencePrior`, or a
+            `Format`.
 
     Example:
         >>> @manyways.register

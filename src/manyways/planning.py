@@ -23,7 +23,7 @@ from manyways.methods import METHODS, Ascent, Halted, Method, Progress, Status, 
 from manyways.methods.clones import without_clones
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import check_policy
-from manyways.objectives import OBJECTIVES, LeastDivergence, MeanDivergence, Objective, SetObjective
+from manyways.objectives import OBJECTIVES, LeastDivergence, MeanDivergence, Objective, Representative, SetObjective
 from manyways.plans import Certificate, PlanSet
 from manyways.plans.checker import SetProof
 from manyways.plans.proofs import prove_set
@@ -55,14 +55,15 @@ def plan(
 ) -> PlanSet:
     """Find k policies that are all near-optimal and really different.
 
-    By default every plan is within 10 % of the best one. With a `tradeoff` alone, nothing but the paper's objective
-    decides how good each plan is.
+    By default every plan is within 10 % of the best one, and the set is the one from which a person whose preferences
+    nobody wrote down gets most (`Representative`). With a `tradeoff` alone, nothing but the paper's objective decides how
+    good each plan is.
 
     Args:
         source: a model, or anything that `read` takes.
         k: how many plans. With k = 1 this is plain optimal planning.
-        tradeoff: how much a nat of mean pairwise divergence is worth in reward per step; `math.inf` for nothing but
-            diversity within the limits. By default an eighth of how much the rewards along the best plan vary.
+        tradeoff: the paper's objective instead: how much a nat of mean pairwise divergence is worth in reward per step;
+            `math.inf` for nothing but diversity within the limits.
         slack: every plan has at least the best value minus this share of it: 0.1 for 10 %.
         floor: every plan has at least this value. Instead of `slack`.
         longer: every plan's mean way to the goal is at most this share longer than the shortest one. Needs a goal that
@@ -71,7 +72,8 @@ def plan(
         fewer: whether to return fewer than k plans where no further plan is really different from the others (nearer than
             0.1 nats); `PlanSet.ways` says so.
         seed: every random draw comes from it; the same seed gives the same plans.
-        objective: what to maximise instead of the paper's objective with `tradeoff`.
+        objective: what to maximise: by default `Representative()`, or `MeanDivergence(tradeoff)` if a tradeoff is given or
+            the method cannot keep limits.
         method: how to search; `VertexAscent()` by default.
         criterion: what the value of a plan is: `Average()`, `Episodic()` or `Discounted(0.99)`. By default per episode
             for models with ends of episodes, such as Gymnasium environments, and per step for others.
@@ -95,8 +97,8 @@ def plan(
     k, seed = check_integer("k", k, 1), check_integer("seed", seed, 0)
     if objective is not None and tradeoff is not None:
         raise SettingError("give either a tradeoff or an objective, not both: the tradeoff is that of MeanDivergence")
-    aim = MeanDivergence(tradeoff) if objective is None else OBJECTIVES.check(objective)
     method = VertexAscent() if method is None else METHODS.check(method)
+    aim = _default_aim(tradeoff, method) if objective is None else OBJECTIVES.check(objective)
     behaviour = StateActions() if behaviour is None else BEHAVIOURS.check(behaviour)
     asked = asked_limits(slack, floor, longer, randomised, method)
     discounted = criterion is not None and CRITERIA.check(criterion).discount < 1
@@ -113,7 +115,7 @@ def plan(
     worth = task.aim.on(task.polytope.mdp, compared)
     with watch.catching_interrupts(), one_blas_thread():
         ascent, realised = _search(method, task.polytope, worth, k, seed, watch, kept, avoided)
-        like, derived = None, objective is None and tradeoff is None
+        like, derived = None, tradeoff is None and (objective is None or getattr(objective, "tradeoff", 0.0) is None)
         if derived or fewer:
             least = LeastDivergence(inf).on(task.polytope.mdp, worth.compared)
             realised, like = _different(task, least, realised, len(kept), seed, watch, APART if fewer else None)
@@ -165,6 +167,12 @@ def _certified(plans: PlanSet, certificate: Certificate) -> PlanSet:
     """The plans with their certificate; if it fails they are never called converged."""
     failed = plans.status.converged and not certificate.ok
     return replace(plans, certificate=certificate, status=Status.NOT_VERIFIED if failed else plans.status)
+
+
+def _default_aim(tradeoff: float | None, method: Method) -> Objective:
+    """The paper's objective if a tradeoff is given. Otherwise the set that serves preferences that nobody wrote down; it
+    needs limits, which not every method can keep."""
+    return Representative() if tradeoff is None and method.respects_floors else MeanDivergence(tradeoff)
 
 
 def plan_or_interrupt(*arguments: Any, **settings: Any) -> PlanSet:

@@ -124,9 +124,9 @@ def _worth_of_diversity(mdp: MDP, best: Best) -> float:
 
 
 def _typical(mdp: MDP) -> float:
-    """The median of the rewards other than zero, without signs; 1 if there are none."""
+    """The median of the rewards other than zero, without signs; 8 if there are none."""
     other = np.abs(mdp.reward[mdp.reward != 0])
-    return float(np.median(other)) if len(other) else 1.0
+    return float(np.median(other)) if len(other) else 8.0
 
 
 def default_criterion(mdp: MDP) -> Criterion:

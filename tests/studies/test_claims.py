@@ -1,17 +1,30 @@
 """Claims can hold and can fail."""
 
+import numpy as np
 import pytest
 
 from manyways.studies import claims
 from manyways.studies.results import Results
+from manyways.studies.verdicts import Verdict
+
+WORLDS = 6
 
 
-def rows_of(axis: str, column: str, numbers: dict[float, float], **more: object) -> Results:
+def rows_of(axis: str, column: str, numbers: dict[float, float], noise: float = 0.0, **more: object) -> Results:
+    """Rows of six worlds in which the numbers differ by about the noise."""
     base = {"method": "m", "error": None, "optimal_reward": 10.0, "reward": 9.0, "diversity": 0.5, "distinct_routes": 3}
-    return Results("study", [base | more | {axis: value, column: number} for value, number in numbers.items()])
+    rng = np.random.default_rng(0)
+    return Results(
+        "study",
+        [
+            base | more | {axis: value, column: number + noise * rng.standard_normal(), "seed": seed}
+            for value, number in numbers.items()
+            for seed in range(WORLDS)
+        ],
+    )
 
 
-def verdict(verdicts: list[claims.Verdict], words: str) -> bool | None:
+def verdict(verdicts: list[Verdict], words: str) -> bool | None:
     (found,) = [v for v in verdicts if words in v.claim]
     return found.holds
 
@@ -43,6 +56,7 @@ def test_reward_falls_around_eight(rewards, slight, sharp):
 def test_routes_per_set_size(at_four, expected):
     found = rows_of("k", "distinct_routes", {2: 2, 4: at_four, 6: 5})
     assert verdict(claims.set_size(found), "k = 4 gives four") is expected
+    assert verdict(claims.set_size_maps(found), "k = 4 gives four") is expected
     assert verdict(claims.set_size_maps(found), "k = 6 gives about five") is True
 
 
@@ -56,8 +70,30 @@ def test_the_least_diversity_near_point_eight(least, expected):
 
 def test_frank_wolfe_against_projected_gradient():
     ours = {"method": "frank-wolfe", "reward": 2.0, "diversity": 0.1, "seconds": 3.0, "error": None}
-    rows = [ours, ours | {"method": "projected-gradient", "reward": 1.0, "diversity": 0.2, "seconds": 4.0}]
-    assert [v.holds for v in claims.methods(Results("methods", rows))] == [True, False, True]
+    theirs = ours | {"method": "projected-gradient", "reward": 1.0, "diversity": 0.2, "seconds": 4.0}
+    rows = [row | {"seed": seed} for seed in range(5) for row in (ours, theirs)]
+    verdicts = claims.methods(Results("methods", rows))
+    assert [v.holds for v in verdicts] == [True, False, True]
+    assert verdicts[0].here == "2 against 1, a difference of 1 to 1"
+    assert [v.holds for v in claims.methods(Results("methods", rows[:8]))] == [None] * 3, "four worlds are too few"
+
+
+def test_frank_wolfe_is_compared_in_the_same_worlds():
+    """The difference is 0.1 in every world, and small against the differences between worlds."""
+    rows = [
+        {"method": method, "reward": 10.0 * seed + more, "diversity": 0.1, "seconds": 1.0, "error": None, "seed": seed}
+        for seed in range(6)
+        for method, more in (("frank-wolfe", 0.1), ("projected-gradient", 0.0))
+    ]
+    rows.append(rows[1] | {"seed": 99, "reward": 1e6})
+    assert [v.holds for v in claims.methods(Results("methods", rows))] == [True, False, False]
+
+
+@pytest.mark.parametrize(("noise", "expected"), [(0.001, True), (0.05, None)])
+def test_noise_decides_whether_the_least_diversity_can_be_told(noise, expected):
+    numbers = {0.5: 0.69, 0.6: 0.69, 0.7: 0.6, 0.8: 0.5, 0.9: 0.51, 1.0: 0.53}
+    found = rows_of("correct_transition", "diversity", numbers, noise)
+    assert verdict(claims.transition(found), "minimum near 0.8") is expected
 
 
 @pytest.mark.parametrize(("measured", "expected"), [([2.0, 1.0], True), ([2.0, 1.6], False)])

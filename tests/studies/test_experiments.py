@@ -10,7 +10,7 @@ import manyways as mw
 from manyways.cli.program import app
 from manyways.errors import SettingError
 from manyways.studies import engine
-from manyways.studies.experiments import STUDIES
+from manyways.studies.experiments import PAPER, STUDIES
 from manyways.studies.figures import styles_of
 from manyways.studies.page import write_page
 from manyways.studies.study import Settings, StudyResults
@@ -63,7 +63,7 @@ def test_every_study_writes_its_files_and_the_page(tmp_path):
 
 def test_an_error_on_the_page_is_shown_as_text(tmp_path):
     row = {"method": "m", "error": "Bad: <script>alert(1)</script>"}
-    page = write_page(tmp_path, Settings(), [(STUDIES["worlds"], StudyResults("worlds", [row]))], []).read_text()
+    page = write_page(tmp_path, PAPER, Settings(), {"worlds": StudyResults("worlds", [row])}, []).read_text()
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
     assert "1 of 1 trials failed" in page

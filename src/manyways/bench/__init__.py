@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from manyways.bench import measurements
+from manyways.bench import measurements, sets
 from manyways.bench.measurements import Row
 from manyways.bench.report import draw_growth, environment, markdown
 from manyways.files import write_bytes
@@ -37,10 +37,11 @@ PARTS = {
     "others": Part("One `best` against other solvers", measurements.against_others),
     "growth": Part("One `best` over the size of the model", measurements.growth),
     "plans": Part("The cost of k", measurements.number_of_plans),
-    "limits": Part("Diversity within a slack, against the best set by any tradeoff", measurements.limits),
-    "price": Part(
-        "The time of sets within limits, against the same set by tradeoff alone", measurements.price_of_limits
-    ),
+    "limits": Part("Diversity within a slack, against the best set by any tradeoff", sets.limits),
+    "price": Part("The time of sets within limits, against the same set by tradeoff alone", sets.price_of_limits),
+    "preferences": Part("Representative sets over draws and states", sets.preferences),
+    "rounds": Part("A round of choices", sets.rounds),
+    "near": Part("Plans compared by neighbourhoods, against state-action pairs", sets.neighbourhoods),
     "certificates": Part("The time of certificates", measurements.certificates),
     "start": Part("Start-up", measurements.start_up),
     "memory": Part("Peak memory of one `best`", measurements.memory),

@@ -118,50 +118,6 @@ def number_of_plans(_: list[int]) -> list[Row]:
     return [{"k": k, "time / time of k=2": seconds / times[0]} for k, seconds in zip(counts, times, strict=True)]
 
 
-SLACKS = (0.02, 0.05, 0.1, 0.2)
-TRADEOFFS = np.geomspace(0.25, 32, 12)
-
-
-def limits(_: list[int]) -> list[Row]:
-    """Diversity of plans within a slack: nothing but diversity against the best set that any tradeoff gives.
-
-    The sets by tradeoff have no limits; for each slack the most diverse of those whose worst plan keeps it counts.
-    """
-    rows = []
-    for make, k in ((four_rooms, 2), (nine_rooms, 6)):
-        for seed in range(10):
-            mdp = make(seed)
-            by_tradeoff = [plan_or_interrupt(mdp, k, float(tradeoff)) for tradeoff in TRADEOFFS]
-            row: Row = {"world": mdp.name, "k": k}
-            for slack in SLACKS:
-                within = plan_or_interrupt(mdp, k, np.inf, slack=slack)
-                level = (1 - slack) * within.optimal_reward
-                others = [plans.diversity for plans in by_tradeoff if plans.rewards.min() >= level]
-                row[f"{slack:.0%}"] = f"{within.diversity:.3f} / {max(others, default=0.0):.3f}"
-                row[f"lowest {slack:.0%}"] = within.rewards.min() / within.optimal_reward
-            rows.append(row)
-    return rows
-
-
-def price_of_limits(sizes: list[int]) -> list[Row]:
-    """The time of sets within limits, relative to the same set by tradeoff alone."""
-    rows = []
-    for mdp, k in ((four_rooms(0), 2), (nine_rooms(0), 6), (tiled_rooms(min(max(sizes), 100)), 4)):
-        tradeoff = plan_or_interrupt(mdp, k).tradeoff
-        calls = {
-            "default": {},
-            "slack 2 %": {"slack": 0.02},
-            "only diversity, slack 10 %": {"slack": 0.1, "tradeoff": np.inf},
-        }
-        alone, *times = fastest(
-            lambda mdp=mdp, k=k, t=tradeoff: plan_or_interrupt(mdp, k, t),
-            *(lambda mdp=mdp, k=k, s=settings: plan_or_interrupt(mdp, k, **s) for settings in calls.values()),
-            rounds=9 if mdp.n_states < 1000 else 3,
-        )
-        rows.append({"model": mdp.name, "k": k} | {name: t / alone for name, t in zip(calls, times, strict=True)})
-    return rows
-
-
 def certificates(sizes: list[int]) -> list[Row]:
     """The time of the certificate and of `verify`, relative to the whole call that makes them."""
     largest = min(max(sizes), 100)

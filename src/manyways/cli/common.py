@@ -61,8 +61,8 @@ def share(text: str) -> float:
 Tradeoff = Annotated[
     float | None,
     typer.Option(
-        help="Reward that a nat of diversity is worth, by default an eighth of how much the rewards along the best plan "
-        "vary; inf for nothing but diversity within the limits. Given alone, nothing else limits how good each plan is."
+        help="Maximise mean reward + this x diversity, the paper's objective; inf for nothing but diversity within the "
+        "limits. Given alone, nothing else limits how good each plan is."
     ),
 ]
 Slack = Annotated[

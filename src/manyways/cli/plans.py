@@ -105,7 +105,19 @@ def plan(
     ] = None,
     diversity: Annotated[
         str | None,
-        typer.Option(help="How diverse a set is: mean, least, spread, joint or determinant. By default mean."),
+        typer.Option(
+            help="How diverse a set is, with --tradeoff or --for diversity: mean, least, spread, joint or determinant. By "
+            "default mean."
+        ),
+    ] = None,
+    purpose: Annotated[
+        str | None,
+        typer.Option(
+            "--for",
+            metavar="PURPOSE",
+            help="What the set is for: preferences, so that a person whose preferences nobody wrote down gets most from "
+            "choosing, or diversity. By default preferences, unless --tradeoff or --diversity is given.",
+        ),
     ] = None,
     time_limit: Annotated[
         float | None, typer.Option(help="Stop after this many seconds with the best plans so far.")
@@ -132,6 +144,7 @@ def plan(
     from manyways.methods import METHODS
     from manyways.objectives import OBJECTIVES
 
+    diversity = _diversity(purpose, diversity, tradeoff)
     for path in (out, report):
         if path is not None:
             check_writable(path)
@@ -247,6 +260,17 @@ def read_and_plan(
         note_on_costs(mdp)
         kept, replaced = (None, None) if keep is None else _kept(keep, mdp)
         return plan(mdp, k, tradeoff, criterion=criterion, progress=progress, keep=kept, avoid=replaced, **settings)
+
+
+def _diversity(purpose: str | None, diversity: str | None, tradeoff: float | None) -> str | None:
+    """The word for the diversity that is maximised; None for the default."""
+    from manyways.errors import SettingError
+
+    if purpose not in (None, "preferences", "diversity"):
+        raise SettingError(f"--for must be preferences or diversity, found {purpose!r}")
+    if purpose == "preferences" and (diversity is not None or tradeoff is not None):
+        raise SettingError("--for preferences needs no tradeoff: leave --diversity and --tradeoff out")
+    return "mean" if purpose == "diversity" and diversity is None else diversity
 
 
 def _criterion(discount: float | None, per: str | None, longest: float | None) -> Criterion | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from manyways.cli import models, plans, questions, serve, studies
+from manyways.cli import choose, models, plans, questions, serve, studies
 from manyways.cli.common import app
 
-__all__ = ["app", "models", "plans", "questions", "serve", "studies"]
+__all__ = ["app", "choose", "models", "plans", "questions", "serve", "studies"]

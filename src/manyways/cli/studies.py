@@ -1,4 +1,4 @@
-"""The commands that run many plans: paper, sweep, bench."""
+"""The commands that run many plans: paper, study, sweep, bench."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from manyways.cli.common import Json, Source, app, print_json
 from manyways.cli.exit_codes import FAILED, INTERRUPTED
 
 if TYPE_CHECKING:
-    from manyways.studies.claims import Verdict
+    from manyways.studies.study import StudyResults
 
 Workers = Annotated[
     int | None, typer.Option(help="Number of processes; by default one per core. The rows do not depend on it.")
@@ -63,18 +63,55 @@ def paper(
             cluster=cluster,
             progress=show,
         )
-    verdicts = [(name, verdict) for name, results in found.items() for verdict in results.verdicts]
-    failed = {name: len(results.failed) for name, results in found.items() if results.failed}
-    if as_json:
-        claims = [{"study": name, **vars(verdict)} for name, verdict in verdicts]
-        rows = {name: len(results.rows) for name, results in found.items()}
-        print_json({"rows": rows, "failed": failed, "claims": claims, "page": str(out / "paper.html")})
-    else:
-        _print_claims(verdicts)
-        print(f"Look at {out / 'paper.html'}.")
-    if failed:
-        print(f"manyways: {sum(failed.values())} trials failed; their rows give the reason", file=sys.stderr)
-        raise typer.Exit(FAILED)
+    _print_results(found, out / "paper.html", as_json=as_json)
+
+
+@app.command(
+    epilog="Examples: manyways study preferences  |  manyways study preferences --world nine-rooms --world gym:Taxi-v3 --k 2:8"
+)
+def study(
+    name: Annotated[str, typer.Argument(help="The study: preferences.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for rows, figures and the page; by default the study's name.")
+    ] = None,
+    trials: Annotated[int, typer.Option(help="Worlds of each kind.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the first world.")] = 0,
+    world: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A kind of world (four-rooms, nine-rooms, field, network), or any model; can be repeated. By default all four kinds."
+        ),
+    ] = None,
+    k: Annotated[str, typer.Option(help="Set sizes: 2:8 or 2,4.")] = "2,4,6,8",
+    persons: Annotated[int, typer.Option(help="Persons of each family of preferences and each strength.")] = 8,
+    rounds: Annotated[int, typer.Option(help="Rounds of choosing.")] = 6,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    as_json: Json = False,
+) -> None:
+    """Measure how well sets of plans serve persons whose preferences nobody wrote down."""
+    from manyways.errors import SettingError
+    from manyways.studies.preferences import KINDS, preference_study
+
+    if name != "preferences":
+        raise SettingError(
+            f"there is no study {name!r}; choose preferences, or use 'manyways paper' for the paper's studies"
+        )
+    folder = out or Path(name)
+    with _resumable(folder), _study_bar(quiet=as_json) as show:
+        found = preference_study(
+            out=folder,
+            trials=trials,
+            seed=seed,
+            worlds=world or KINDS,
+            k=[_integer(value) for value in _numbers(k)],
+            persons=persons,
+            rounds=rounds,
+            workers=workers,
+            cluster=cluster,
+            progress=show,
+        )
+    _print_results(found, folder / "preferences.html", as_json=as_json)
 
 
 @app.command(epilog="Example: manyways sweep nine-rooms:7 --tradeoff 0:16:1 --k 2:8 --seeds 10 --out sweep")
@@ -186,11 +223,24 @@ def _study_bar(*, quiet: bool) -> Iterator[Callable[[str, int, int], None] | Non
         yield show
 
 
-def _print_claims(found: list[tuple[str, Verdict]]) -> None:
-    words = {True: "holds", False: "does not hold", None: "cannot tell"}
-    for study, verdict in found:
-        paper = f" (paper: {verdict.paper})" if verdict.paper else ""
-        print(f"{words[verdict.holds]:13}  {study}, {verdict.method}: {verdict.claim}. Here {verdict.here}{paper}.")
+def _print_results(found: dict[str, StudyResults], page: Path, *, as_json: bool) -> None:
+    """Print claims with their verdicts, and where the page is; exit with an error if trials failed."""
+    from manyways.studies.verdicts import WORDS
+
+    verdicts = [(name, verdict) for name, results in found.items() for verdict in results.verdicts]
+    failed = {name: len(results.failed) for name, results in found.items() if results.failed}
+    if as_json:
+        claims = [{"study": name, **vars(verdict)} for name, verdict in verdicts]
+        rows = {name: len(results.rows) for name, results in found.items()}
+        print_json({"rows": rows, "failed": failed, "claims": claims, "page": str(page)})
+    else:
+        for name, verdict in verdicts:
+            paper = f" (paper: {verdict.paper})" if verdict.paper else ""
+            print(f"{WORDS[verdict.holds]:14}  {name}, {verdict.method}: {verdict.claim}. Here {verdict.here}{paper}.")
+        print(f"Look at {page}.")
+    if failed:
+        print(f"manyways: {sum(failed.values())} trials failed; their rows give the reason", file=sys.stderr)
+        raise typer.Exit(FAILED)
 
 
 @contextmanager

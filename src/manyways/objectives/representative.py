@@ -126,9 +126,10 @@ class RepresentativeOnModel(SetObjective):
 
     def pool(self, k: int) -> Sequence[Callable[[], Floats]]:
         most = int(np.clip(POOL_NUMBERS // self.mdp.n_choices, k, POOL * k))
-        return [partial(self._costs_of_one, number) for number in range(min(most, len(self.draws)))]
+        return [partial(self.costs_of_one, number) for number in range(min(most, len(self.draws)))]
 
-    def _costs_of_one(self, number: int) -> Floats:
+    def costs_of_one(self, number: int) -> Floats:
+        """(N,) what each choice is worth to one person."""
         return self.mdp.reward + self.draws.reward(np.eye(1, len(self.draws), number)[0])
 
     def working_set(self, rows: Sequence[Floats]) -> WorkingSet:

@@ -59,7 +59,8 @@ class PlanSet(Sequence["Plan"]):
         asked: how many plans were asked for; there are fewer where no further plan is really different (`ways`).
         like: the plan (counted from 0) that a further plan would be like, if there are fewer than asked for.
         fewer: whether plans could be left out where no further plan is really different.
-        derived: whether the tradeoff was derived from the model. Then clones were replaced as well.
+        derived: whether the objective is the default one, or its tradeoff was derived from the model. Then clones were
+            replaced as well.
         kept: the plans (counted from 0) that were given and stayed; the others were found around them.
         avoided: (m, N) policies from which the plans had to differ as well.
         seconds: how long the method ran.

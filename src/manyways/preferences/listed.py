@@ -14,7 +14,7 @@ from manyways.types import Floats
 
 
 @PREFERENCES.add
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PossibleRewards(PreferencePrior):
     """One of these is to be added to the known reward, each as likely as the others.
 
@@ -47,6 +47,9 @@ class PossibleRewards(PreferencePrior):
     def on(self, mdp: MDP, unit: float) -> Prior:
         del unit
         return _Listed(draws_of(mdp, self.rewards))
+
+    def __repr__(self) -> str:
+        return f"PossibleRewards({len(self.rewards)} rewards)"
 
     def describe(self) -> str:
         return f"one of {len(self.rewards)} given rewards"

@@ -36,6 +36,8 @@ SMOOTH, ZONES, OVER = 0.7, 0.15, 0.15
 RADII = (1 / 16, 1 / 8, 1 / 4)
 MOVES = (1.0, 2.0, 4.0)
 MOST_ZONE_PLACES = 4096
+MOST_DESCRIBED = 100_000
+"""In models with more states, labels and regions take longer to find than a plan."""
 SMALLEST_ZONE = 0.05
 LEAST_LEFT = 1e-3
 """A walk so long that it leaves less than this of white noise makes all states alike."""
@@ -185,6 +187,8 @@ def _over(given: Sequence[Behaviour] | None, mdp: MDP) -> list[tuple[str, Behavi
     if given is not None:
         return [(one.describe(), one) for one in given]
     found = []
+    if mdp.n_states > MOST_DESCRIBED:
+        return found
     for word, one in (("labels", Labels()), ("regions", Regions()), ("actions", Actions())):
         try:
             places = one.on(mdp).places

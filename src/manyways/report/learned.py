@@ -23,6 +23,7 @@ import numpy as np
 
 from manyways.conversation import Conversation, LearnedPreference
 from manyways.describe.wording import joined, number, percent, quoted, short
+from manyways.model.layout import Grid
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import state_occupancy
 from manyways.model.regions import find_regions
@@ -37,6 +38,9 @@ ALIKE = 0.9
 NAMED = 2
 MOST_ROWS = 6
 MOST_STATES = 200
+FULL = 0.5
+"""Means of this many standard deviations of the prior have the full colour on the map, or the largest mean if that is more:
+what says little looks faint."""
 MOST_REGIONS = 50
 PARTS = (("north-west", "north", "north-east"), ("west", "middle", "east"), ("south-west", "south", "south-east"))
 LITTLE = "Your choices do not say much yet."
@@ -117,7 +121,7 @@ def leaning_rows(found: list[Leaning]) -> list[dict[str, Any]]:
             "times": f"{percent(one.times.min())} to {percent(one.times.max())}",
             "liked": one.worth > 0,
             "width": round(100 * abs(one.worth) / longest, 1),
-            "clear": one.clear,
+            "sure": one.clear,
             "agreeing": f"{100 * one.agreeing:.0f} %",
         }
         for one in rows
@@ -125,17 +129,22 @@ def leaning_rows(found: list[Leaning]) -> list[dict[str, Any]]:
 
 
 def learned_picture(learned: LearnedPreference, canvas: Canvas) -> dict[str, Any]:
-    """Mean and spread for each cell of the map, as 32-bit numbers; NaN in cells without a state."""
+    """Mean and spread for each cell of the map, as 32-bit numbers; NaN in cells without a state.
+
+    `least` and `most` are those of the cells that are coloured: all but walls.
+    """
     layout = canvas.layout
     states = canvas.total(layout.image(np.ones(learned.mdp.n_states)))
     parts = (canvas.total(layout.image(part)) for part in (learned.by_state, learned.spread_by_state))
     with np.errstate(invalid="ignore"):
         mean, spread = (part / np.where(states > 0, states, np.nan) for part in parts)
-    least, most = float(np.nanmin(mean)), float(np.nanmax(mean))
+    walls = canvas.total(layout.blocked.astype(float)) > canvas.total(np.ones(layout.shape)) / 2
+    coloured = mean[(states > 0) & ~walls]
+    least, most = (float(coloured.min()), float(coloured.max())) if coloured.size else (0.0, 0.0)
     return {
         "mean": _text(mean),
         "spread": _text(spread),
-        "peak": max(abs(least), abs(most), 1e-12),
+        "full": max(abs(least), abs(most), FULL * learned.before, 1e-12),
         "least": _signed(least),
         "most": _signed(most),
     }
@@ -151,7 +160,7 @@ def _places(mdp: MDP, shown: Floats) -> list[tuple[str, Floats]]:
         if label not in ("start", "goal") and mask.any() and not mask.all()
     ]
     if mdp.layout is not None:
-        return [*_parts_of_map(mdp, by_state), *labels]
+        return [*_parts_of_map(mdp, mdp.layout, by_state), *labels]
     actions = [
         (f"the action {quoted(name)}", shown[:, mdp.actions == action].sum(axis=1))
         for action, name in enumerate(mdp.action_names)
@@ -162,17 +171,16 @@ def _places(mdp: MDP, shown: Floats) -> list[tuple[str, Floats]]:
     return [*labels, *actions, *states]
 
 
-def _parts_of_map(mdp: MDP, by_state: Floats) -> list[tuple[str, Floats]]:
+def _parts_of_map(mdp: MDP, layout: Grid, by_state: Floats) -> list[tuple[str, Floats]]:
     """Rooms and passages; where there are none, or too many to name them, the nine parts of the map."""
-    assert mdp.layout is not None
     regions = find_regions(mdp)
     if 1 < len(regions.names) <= MOST_REGIONS:
         return [
             (f"the {short(name)}", by_state[:, regions.of_state == i].sum(axis=1))
             for i, name in enumerate(regions.names)
         ]
-    row, column = np.divmod(mdp.layout.cells, mdp.layout.shape[1])
-    rows, columns = mdp.layout.shape
+    rows, columns = layout.shape
+    row, column = np.divmod(layout.cells, columns)
     part = 3 * (3 * row // rows) + 3 * column // columns
     names = [name for line in PARTS for name in line]
     return [(f"the {name} of the map", by_state[:, part == i].sum(axis=1)) for i, name in enumerate(names)]

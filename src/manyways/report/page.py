@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -31,6 +32,8 @@ class Live:
         marks: by plan key: `name`, `star`, `chosen`, and `notes` with `id`, `author`, `text`, `time`.
         last_event: the last event that is part of `marks`.
         chosen: `set`, `plan` and `name` of the chosen plan; None if no plan is chosen.
+        current: the number of the set that is shown unless another one is asked for.
+        rounds: how many rounds of choosing there were; 0 if nobody has begun.
     """
 
     number: int
@@ -38,16 +41,24 @@ class Live:
     marks: dict[str, dict[str, Any]]
     last_event: int
     chosen: dict[str, Any] | None = None
+    current: int = 1
+    rounds: int = 0
 
 
 def render(shown: dict[str, Any], live: Live | None = None) -> str:
     """The HTML of the page that shows what `view_of` returned."""
-    scripts = ["page.js"] if live is None else ["page.js", "live.js"]
+    return rendered(
+        "page.html", ["maps.js", "page.js", *(["requests.js", "live.js"] if live else [])], shown, live=live
+    )
+
+
+def rendered(template: str, scripts: Sequence[str], shown: dict[str, Any] | None, **more: Any) -> str:
+    """The HTML of a template for what `shown` describes, with style and scripts inside."""
     script = "\n".join(_static(name) for name in scripts)
     return (
         _environment()
-        .get_template("page.html")
-        .render(view=shown, live=live, style=_static("page.css"), script=script, script_hash=_hash(script))
+        .get_template(template)
+        .render(view=shown, style=_static("page.css"), script=script, script_hash=_hash(script), **more)
     )
 
 

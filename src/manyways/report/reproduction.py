@@ -13,7 +13,7 @@ import numpy as np
 from manyways.behaviours import BEHAVIOURS, StateActions
 from manyways.describe.wording import raised, terms_of
 from manyways.methods import METHODS, VertexAscent
-from manyways.objectives import OBJECTIVES, MeanDivergence
+from manyways.objectives import OBJECTIVES, MeanDivergence, Representative
 from manyways.plans.certificate import Certificate
 from manyways.plans.planset import PlanSet
 from manyways.polytope import Average, Discounted, Episodic
@@ -80,7 +80,7 @@ def reproduction(plans: PlanSet, file: Path | None) -> dict[str, str]:
     limits = "".join(f", {name}={value!r}" for name, value in _limits(plans).items())
     limits += ", randomised=True" if plans.limits.randomised else ""
     limits += ", fewer=True" if plans.fewer else ""
-    objective = "" if plans.derived else "objective=plans.maximised, "
+    objective = f"objective={_objective(plans)}, " if _objective(plans) else ""
     call = (
         f"mw.plan(plans.mdp, k={_asked(plans)}, {objective}seed={plans.seed}, method=plans.method, "
         f"criterion=plans.criterion, behaviour=plans.behaviour{limits}{around})"
@@ -90,6 +90,22 @@ def reproduction(plans: PlanSet, file: Path | None) -> dict[str, str]:
     )
     needed = "".join(f"import {module}\n" for module in _modules_outside(plans))
     return {"kind": "call", "text": f"import manyways as mw\n{needed}\nplans = {saved}\nagain = {call}"}
+
+
+def _objective(plans: PlanSet) -> str:
+    """The objective as an argument of `manyways.plan`; nothing if it is the default."""
+    if not plans.derived:
+        return "plans.maximised"
+    return "" if isinstance(plans.maximised, Representative) else f"mw.{type(plans.maximised).__name__}()"
+
+
+def _objective_options(plans: PlanSet) -> list[str] | None:
+    """The options for the objective, or None if there are none."""
+    if not plans.derived:
+        return _kind_options(plans.maximised, OBJECTIVES, MeanDivergence, "--diversity")
+    if isinstance(plans.maximised, Representative) or not plans.method.respects_floors:
+        return []
+    return ["--diversity", OBJECTIVES.word_for(type(plans.maximised).__name__)]
 
 
 def _asked(plans: PlanSet) -> int:
@@ -116,7 +132,7 @@ def _options(plans: PlanSet) -> list[str] | None:
     """The options of `manyways plan`, or None if there are no options for some of the settings."""
     parts = (
         _limit_options(plans),
-        [] if plans.derived else _kind_options(plans.maximised, OBJECTIVES, MeanDivergence, "--diversity"),
+        _objective_options(plans),
         _criterion_options(plans),
         _kind_options(plans.behaviour, BEHAVIOURS, StateActions, "--behaviour"),
         _kind_options(plans.method, METHODS, VertexAscent, "--method"),

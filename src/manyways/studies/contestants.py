@@ -1,7 +1,7 @@
 """The sets of plans that the preference study compares.
 
-Sets that `plan` finds: the paper's two at its tradeoff without limits, five forms of diversity, `Near`, diversity alone, and
-the representative set, each within the slack.
+Sets that `plan` finds: the paper's two at its tradeoff without limits, and within the slack five forms of diversity at the
+default tradeoff, the first of them with `Near` as well, diversity alone, and the representative set.
 
 Baselines, all within the slack as well. Each may solve as many linear problems as the representative set, about
 `SOLVES` x k; what it does with them:
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from manyways.objectives import (
     DeterminantDivergence,
     JointDivergence,
     LeastDivergence,
+    MeanDivergence,
     Representative,
     SpreadDivergence,
 )
@@ -45,7 +46,7 @@ from manyways.objectives.divergence import divergences_from, pairwise_divergence
 from manyways.planning import plan_or_interrupt
 from manyways.polytope import Average, Vertex
 from manyways.studies.persons import FAMILIES, SLACK, SMOOTH, World
-from manyways.types import Floats
+from manyways.types import Floats, Ints
 
 SOLVES = 12
 """Linear solves per plan. Measured for the representative set in three models, k = 2 to 8: 11 to 14."""
@@ -76,9 +77,7 @@ def _planned(**settings: Any) -> Contestant:
 
 def _frank_wolfe(world: World, k: int, seed: int) -> Floats:
     tradeoff = _paper_tradeoff(world)
-    return plan_or_interrupt(
-        world.mdp, k, tradeoff, seed=seed, criterion=Average(), method=FrankWolfe()
-    ).occupancies
+    return plan_or_interrupt(world.mdp, k, tradeoff, seed=seed, criterion=Average(), method=FrankWolfe()).occupancies
 
 
 def _vertex_ascent(world: World, k: int, seed: int) -> Floats:
@@ -110,16 +109,16 @@ def _one_by_one(world: World, k: int, seed: int) -> Floats:
 def _k_best(world: World, k: int, seed: int) -> Floats:
     del seed  # nothing is random
     mdp, best = world.mdp, world.free.optimum
-    assert best.choices is not None and best.dual is not None  # oracles of all plans have both
+    own, values = cast(Ints, best.choices), cast(Floats, best.dual)  # oracles of all plans have both
     time = state_occupancy(mdp, best.occupancy)[mdp.choice_state]
-    ahead = mdp.reward + mdp.transitions @ best.dual
-    loss = time * (ahead[best.choices][mdp.choice_state] - ahead)
-    loss[best.choices] = np.inf
+    ahead = mdp.reward + mdp.transitions @ values
+    loss = time * (ahead[own][mdp.choice_state] - ahead)
+    loss[own] = np.inf
     loss[time < 1e-9] = np.inf
     changed = []
     for choice in np.argsort(loss, kind="stable")[: SOLVES * k]:
         if np.isfinite(loss[choice]):
-            choices = best.choices.copy()
+            choices = own.copy()
             choices[mdp.choice_state[choice]] = choice
             vertex = world.free.vertex_of_one_class(choices)
             if vertex is not None and world.within.meets_floors(vertex.occupancy):
@@ -207,12 +206,12 @@ CONTESTANTS: dict[str, Contestant] = {
     REPRESENTATIVE: _planned(objective=Representative()),
     FRANK_WOLFE: _frank_wolfe,
     VERTEX_ASCENT: _vertex_ascent,
-    "mean divergence": _planned(),
+    "mean divergence": _planned(objective=MeanDivergence()),
     "least divergence": _planned(objective=LeastDivergence()),
     "joint divergence": _planned(objective=JointDivergence()),
     "determinant divergence": _planned(objective=DeterminantDivergence()),
     "spread divergence": _planned(objective=SpreadDivergence()),
-    "near": _planned(behaviour=Near()),
+    "near": _planned(objective=MeanDivergence(), behaviour=Near()),
     "diversity alone": _planned(tradeoff=inf),
     "random preferences": _random_preferences,
     "spread preferences": _spread_preferences,

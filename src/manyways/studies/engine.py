@@ -25,7 +25,7 @@ from manyways.studies.trial import Row, Trial, method_named, perform
 CONNECTION_TIMEOUT = "5s"
 PARENT_POLL_S = 0.5
 
-Task = tuple[Trial, Method]
+Task = tuple[Trial, Method | None]
 
 
 class RunStopped(ManywaysError, RuntimeError):
@@ -57,8 +57,11 @@ def run_trials(
         check_integer("workers", workers, 1)
     distinct = {trial.key: trial for trial in trials}
     known = store.rows(study)
-    methods = {name: method_named(name) for name in {trial.settings["method"] for trial in trials}}
-    waiting = [(trial, methods[trial.settings["method"]]) for key, trial in distinct.items() if key not in known]
+    named = {trial.settings["method"] for trial in trials if "method" in trial.settings}
+    methods = {name: method_named(name) for name in named}
+    waiting = [
+        (trial, methods.get(trial.settings.get("method"))) for key, trial in distinct.items() if key not in known
+    ]
     report = progress or (lambda *_: None)
     done = len(distinct) - len(waiting)
     report(done, len(distinct))
@@ -157,7 +160,7 @@ def _stopped_by_cluster(address: str) -> Iterator[None]:
 
 
 def _perform_task(task: Task, model: MDP | None) -> tuple[Trial, Row]:
-    """The method comes as an object because a worker process may not have registered it."""
+    """The method, if there is one, comes as an object because a worker process may not have registered it."""
     trial, method = task
     return trial, perform(trial, model=model, method=method)
 

@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from manyways.errors import SettingError, check_integer
-from manyways.planning import library_versions
 from manyways.studies import claims, figures
-from manyways.studies.engine import run_trials
-from manyways.studies.page import Unfinished, write_page
 from manyways.studies.results import Results
-from manyways.studies.store import Store
-from manyways.studies.study import DEFAULT_METHOD, PAPER_METHOD, Settings, Study, StudyResults
-from manyways.studies.trial import Row, Trial, method_named
+from manyways.studies.runs import run_studies
+from manyways.studies.study import DEFAULT_METHOD, PAPER_METHOD, Report, Settings, Study, StudyResults, Table
+from manyways.studies.trial import Trial, method_named
 
 TRADEOFF = 8.0
 SMALL_WORLD = "rooms-9:0?correct_transition=0.8"
@@ -97,7 +94,18 @@ def _theory_trials(settings: Settings) -> list[Trial]:
     ]
 
 
-STUDIES: dict[str, Study] = {
+def _means(found: Results) -> list[Table]:
+    """Means per method."""
+    columns = {"reward": ".2f", "diversity": ".3f", "objective": ".2f", "seconds": ".3g"}
+    rows = [
+        [method, *(format(found.mean(column, method=method), form) for column, form in columns.items())]
+        for method in found.methods()
+    ]
+    head = ("Method", "Reward per policy", "Diversity", "Objective", "Seconds")
+    return [Table("Means over the worlds", head, rows)]
+
+
+STUDIES: dict[str, Study[Settings]] = {
     "worlds": Study(
         "Two example worlds",
         "Example realisations of the four-room and nine-room grid worlds: obstacles and walls black, the initial "
@@ -112,6 +120,7 @@ STUDIES: dict[str, Study] = {
         _method_trials,
         figures.methods,
         claims.methods,
+        tables=_means,
     ),
     "tradeoff": Study(
         "The role of the tradeoff",
@@ -167,6 +176,18 @@ STUDIES: dict[str, Study] = {
     ),
 }
 
+PAPER = Report(
+    "paper",
+    "The paper's experiments, repeated",
+    (
+        "This page lists the claims of “Multiple Plans are Better than One: Diverse Stochastic Planning”, the numbers that "
+        "the paper gives, and the numbers of this run. frank-wolfe is the paper's Algorithm 2, vertex-ascent is the default "
+        "method of this library.",
+    ),
+    Settings,
+    STUDIES,
+)
+
 
 def paper(
     study: str = "all",
@@ -200,55 +221,7 @@ def paper(
     names = list(STUDIES) if study == "all" else [study]
     if values is not None and (study == "all" or STUDIES[study].values is None):
         raise SettingError(f"the study {study!r} has no axis to give values for")
-    settings = Settings(trials, seed, tuple(methods), _tuple(values), slow)
+    settings = Settings(trials, seed, tuple(methods), None if values is None else tuple(values), slow)
     for method in settings.methods:
         method_named(method)  # an unknown name is refused before anything is written
-    folder = Path(out)
-    found: dict[str, StudyResults] = {}
-    with Store(folder) as store:
-        for name in names:
-            planned = STUDIES[name].trials(settings)
-            store.begin(name, {"manyways": library_versions()["manyways"], **_described(settings)})
-            report = (lambda done, total, name=name: progress(name, done, total)) if progress else None
-            rows = run_trials(name, planned, store, workers=workers, cluster=cluster, progress=report)
-            found[name] = _judged(name, rows)
-            found[name].write_csv(folder / f"{name}.csv")
-            figures.save_all(STUDIES[name].figures(found[name], settings), folder)
-        earlier, unfinished = _stored(store, [name for name in STUDIES if name not in found])
-        results = found | earlier
-        write_page(
-            folder, settings, [(STUDIES[name], results[name]) for name in STUDIES if name in results], unfinished
-        )
-    return found
-
-
-def _judged(name: str, rows: list[Row]) -> StudyResults:
-    return StudyResults(name, rows, tuple(STUDIES[name].claims(Results(name, rows))))
-
-
-def _stored(store: Store, names: list[str]) -> tuple[dict[str, StudyResults], list[Unfinished]]:
-    """Studies that earlier runs left in the same folder: the finished ones by name, and the others."""
-    finished: dict[str, StudyResults] = {}
-    unfinished = []
-    for name in names:
-        begun = store.settings(name)
-        if begun is None:
-            continue
-        settings = Settings(
-            begun["trials"], begun["seed"], tuple(begun["methods"]), _tuple(begun["values"]), begun["slow"]
-        )
-        planned, rows = STUDIES[name].trials(settings), store.rows(name)
-        done = [rows[trial.key] for trial in planned if trial.key in rows]
-        if len(done) == len(planned):
-            finished[name] = _judged(name, done)
-        else:
-            unfinished.append(Unfinished(name, len(done), len(planned)))
-    return finished, unfinished
-
-
-def _tuple(values: Sequence[float] | None) -> tuple[float, ...] | None:
-    return None if values is None else tuple(values)
-
-
-def _described(settings: Settings) -> dict[str, Any]:
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(settings).items()}
+    return run_studies(PAPER, names, settings, out, workers=workers, cluster=cluster, progress=progress)

@@ -1,21 +1,18 @@
-"""`paper.html`: the paper's statements, its numbers and the numbers of this run, side by side."""
+"""The page of a report: claims, the numbers of this run, verdicts, tables and figures."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, PackageLoader
 
 from manyways.files import write_bytes
 from manyways.planning import library_versions
-from manyways.studies.results import Results
-from manyways.studies.study import Settings, Study, StudyResults
-
-COLUMNS = ("reward", "diversity", "objective", "distinct_routes", "seconds")
+from manyways.studies.study import Report, S, StudyResults
+from manyways.studies.verdicts import WORDS
 
 
 @dataclass(frozen=True)
@@ -34,32 +31,42 @@ class Unfinished:
 
 
 def write_page(
-    folder: Path, settings: Settings, studies: Sequence[tuple[Study, StudyResults]], unfinished: Sequence[Unfinished]
+    folder: Path,
+    report: Report[S],
+    settings: S,
+    results: Mapping[str, StudyResults],
+    unfinished: Sequence[Unfinished],
 ) -> Path:
-    """Write the page for these studies, with the pictures of them that are in the folder."""
+    """Write the page with these results, by the names of their studies, and the pictures of them in the folder."""
     template = Environment(loader=PackageLoader("manyways", "studies/templates"), autoescape=True).get_template(
-        "paper.html"
+        "studies.html"
     )
     sections = [
         {
             "study": study,
-            "results": results,
-            "pictures": [(path.stem, _embedded(path)) for path in _pictures(folder, results.study)],
-            "summary": _summary(results),
+            "results": results[name],
+            "pictures": [(path.stem, _embedded(path)) for path in _pictures(folder, name)],
+            "tables": study.tables(results[name]),
+            "from_paper": any(verdict.paper for verdict in results[name].verdicts),
         }
-        for study, results in studies
+        for name, study in report.studies.items()
+        if name in results
     ]
-    verdicts = [verdict for _, results in studies for verdict in results.verdicts]
+    verdicts = [verdict for section in sections for verdict in section["results"].verdicts]
     text = template.render(
+        report=report,
         sections=sections,
         unfinished=unfinished,
         holding=sum(verdict.holds is True for verdict in verdicts),
         failing=sum(verdict.holds is False for verdict in verdicts),
+        open=sum(verdict.holds is None for verdict in verdicts),
+        words=WORDS,
         settings=settings,
         versions=library_versions(),
     )
-    write_bytes(folder / "paper.html", text.encode())
-    return folder / "paper.html"
+    path = folder / f"{report.name}.html"
+    write_bytes(path, text.encode())
+    return path
 
 
 def _pictures(folder: Path, name: str) -> list[Path]:
@@ -69,13 +76,3 @@ def _pictures(folder: Path, name: str) -> list[Path]:
 
 def _embedded(path: Path) -> str:
     return "data:image/png;base64," + base64.b64encode(path.read_bytes()).decode()
-
-
-def _summary(results: Results) -> list[dict[str, Any]]:
-    """Means per method, for the study that compares methods at one setting."""
-    if results.study != "methods":
-        return []
-    return [
-        {"method": method} | {column: results.mean(column, method=method) for column in COLUMNS}
-        for method in results.methods()
-    ]

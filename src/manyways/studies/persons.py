@@ -26,9 +26,9 @@ All values are per step (the criterion is `Average`), so a plan's worth for a pe
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 from scipy import ndimage, sparse
@@ -71,13 +71,15 @@ class World:
         return float(x @ np.abs(self.mdp.reward - x @ self.mdp.reward)) / 2
 
 
-@lru_cache(maxsize=2)  # the trials of a world come one after another
 def world_of(source: str) -> World:
-    """The world of a source."""
-    mdp = study_world(source)
-    free = Polytope(mdp, Average())
+    """The world of a source. Made anew for each trial: oracles remember earlier solves, and rows must not depend on them."""
+    return world_on(source, study_world(source))
+
+
+def world_on(source: str, mdp: MDP) -> World:
+    """The world of a model."""
     task = settled_task(Polytope(mdp, Average()), MeanDivergence(), asked_limits(SLACK, None, None, False))
-    return World(source, mdp, free, task.polytope)
+    return World(source, mdp, Polytope(mdp, Average()), task.polytope)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,14 +111,17 @@ class Persons:
         return np.array([polytope.best(reward, polytope.optimum).value for reward in self.rewards])
 
 
-def persons_of(world: World, per_cell: int) -> Persons:
-    """So many persons for each family that the model has and each strength. Who they are does not depend on how many."""
+def persons_of(world: World, per_cell: int, among: Sequence[str]) -> Persons:
+    """So many persons for each strength and each of some families, where the model has what the family is about.
+
+    Who they are does not depend on how many there are, nor on the other families.
+    """
     families, strengths, rewards = [], [], []
-    for name, make in FAMILIES.items():
+    for name in among:
         for strength in STRENGTHS:
             for number in range(per_cell):
                 identity = f"{world.source}|{name}|{strength:g}|{number}"
-                w = make(world.mdp, np.random.default_rng(zlib.crc32(identity.encode())))
+                w = FAMILIES[name](world.mdp, np.random.default_rng(zlib.crc32(identity.encode())))
                 if w is not None:
                     families.append(name)
                     strengths.append(strength)
@@ -170,8 +175,10 @@ def _zones(mdp: MDP, rng: np.random.Generator) -> Floats | None:
 
 
 def _labels(mdp: MDP, rng: np.random.Generator) -> Floats | None:
-    worth = sum((rng.standard_normal() * marked for marked in mdp.labels.values()), start=np.zeros(mdp.n_states))
-    return _per_choice(mdp, worth if mdp.labels else None)
+    if not mdp.labels:
+        return None
+    worths = rng.standard_normal(len(mdp.labels))
+    return (worths @ np.stack(list(mdp.labels.values())))[mdp.choice_state]
 
 
 def _actions(mdp: MDP, rng: np.random.Generator) -> Floats:

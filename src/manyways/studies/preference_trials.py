@@ -17,15 +17,15 @@ from manyways.polytope import Average
 from manyways.studies.contestants import CONTESTANTS
 from manyways.studies.persons import SLACK, Persons, persons_of, world_of
 
-CHOOSERS = {"exact": 0.0, "noisy": 0.03}
+CHOOSERS = {"exact": 0.0, "noisy": 0.01}
 """How noisy the answers of persons are, as a share of the unit: a noisy person takes the better of two plans that differ by
-so much with odds of 2.7 to 1. `Conversation` expects answers with a noise of 0.01."""
+so much with odds of 2.7 to 1. `Conversation` expects just that."""
 
 
 def persons_row(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The persons of the world `source`, `persons` of each kind, and what each could gain."""
+    """The persons of the world `source`, `persons` of each of the `families` (names with spaces between) and each strength, and their possible gains."""
     began, world = time.perf_counter(), world_of(settings["source"])
-    people = persons_of(world, settings["persons"])
+    people = persons_of(world, settings["persons"], settings["families"].split())
     return {
         **_who(people),
         "possible": (people.best(world.free) - people.base()).tolist(),
@@ -37,7 +37,7 @@ def persons_row(settings: Mapping[str, Any]) -> dict[str, Any]:
 def set_row(settings: Mapping[str, Any]) -> dict[str, Any]:
     """What each person gains by the best plan for them of one set, `contestant` with `k` plans and a `seed`."""
     world = world_of(settings["source"])
-    people, began = persons_of(world, settings["persons"]), time.perf_counter()
+    people, began = persons_of(world, settings["persons"], settings["families"].split()), time.perf_counter()
     plans = CONTESTANTS[settings["contestant"]](world, settings["k"], settings["seed"])
     seconds = time.perf_counter() - began
     return {
@@ -50,7 +50,7 @@ def set_row(settings: Mapping[str, Any]) -> dict[str, Any]:
 def rounds_row(settings: Mapping[str, Any]) -> dict[str, Any]:
     """What each person gains by the plan that they take in each of `rounds` rounds of k plans, as a `chooser`."""
     began, world = time.perf_counter(), world_of(settings["source"])
-    people = persons_of(world, settings["persons"])
+    people = persons_of(world, settings["persons"], settings["families"].split())
     talk = Conversation(world.mdp, settings["k"], slack=SLACK, seed=settings["seed"], criterion=Average())
     known: dict[tuple[int, ...], tuple[Round, ...]] = {(): talk.rounds}
     noise = CHOOSERS[settings["chooser"]] * world.unit
@@ -59,14 +59,14 @@ def rounds_row(settings: Mapping[str, Any]) -> dict[str, Any]:
         rng = np.random.default_rng([settings["seed"], person])
         answers: tuple[int, ...] = ()
         for number in range(settings["rounds"]):
-            if answers not in known:  # no other person has given the same answers so far
-                talk.rounds = known[answers[:-1]]
-                talk.choose(answers[-1])
-                known[answers] = talk.rounds
-            worth = known[answers][-1].plans.occupancies @ reward
+            talk.rounds = known[answers]
+            worth = talk.plans.occupancies @ reward
             taken = int(np.argmax(worth + noise * rng.gumbel(size=len(worth))))
             gains[person, number] = worth[taken]
             answers = (*answers, taken)
+            if number + 1 < settings["rounds"] and answers not in known:  # nobody before has given the same answers
+                talk.choose(taken)
+                known[answers] = talk.rounds
     gains -= people.base()[:, None]
     return {
         **_who(people),

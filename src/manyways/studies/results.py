@@ -59,6 +59,20 @@ class Results:
             np.array([np.std(groups[value]) for value in values]),
         )
 
+    def by_world(self, axis: str, column: str, method: str) -> tuple[np.ndarray, np.ndarray]:
+        """The V values of `axis`, and (V, W) the `column` at each of them in each world; NaN where there is no row.
+
+        A world is known by its `seed`; the worlds are the same at each value.
+        """
+        found = {
+            (row[axis], row["seed"]): row[column]
+            for row in self.good
+            if row["method"] == method and row[column] is not None
+        }
+        values, worlds = sorted({value for value, _ in found}), sorted({world for _, world in found})
+        table = [[found.get((value, world), np.nan) for world in worlds] for value in values]
+        return np.array(values, dtype=float), np.array(table, dtype=float).reshape(len(values), len(worlds))
+
     def mean(self, column: str, **where: Any) -> float:
         """The mean of a column over the rows with these settings; NaN if there are none."""
         return float(np.mean(found)) if (found := list(self._select(column, where))) else float("nan")
@@ -76,12 +90,14 @@ class Results:
             raise SettingError("data frames need pandas: pip install 'manyways[data]'") from None
         return pandas.DataFrame(self.rows)
 
-    def write_csv(self, path: Path) -> None:
+    def write_csv(self, path: Path, entry: str = "iteration") -> None:
         """Write the rows as CSV. A row that holds sequences, with an entry per iteration, becomes a line per entry.
+
+        `entry` is the name of the column with the number of the entry.
 
         Text is written so that spreadsheets do not evaluate it (`files.spreadsheet_cells`).
         """
-        lines = [line for row in self.rows for line in _lines(row)]
+        lines = [line for row in self.rows for line in _lines(row, entry)]
         columns = list(dict.fromkeys(name for line in lines for name in line))
         text = io.StringIO()
         # Without quotes, a carriage return in a text would end its line.
@@ -93,11 +109,11 @@ class Results:
         write_bytes(path, text.getvalue().encode())
 
 
-def _lines(row: Row) -> list[Row]:
+def _lines(row: Row, entry: str) -> list[Row]:
     lengths = {len(value) for value in row.values() if isinstance(value, list)}
     if not lengths:
         return [row]
     return [
-        {"iteration": i} | {name: value[i] if isinstance(value, list) else value for name, value in row.items()}
+        {entry: i} | {name: value[i] if isinstance(value, list) else value for name, value in row.items()}
         for i in range(max(lengths))
     ]

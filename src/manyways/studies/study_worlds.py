@@ -78,7 +78,9 @@ def _roads(points: Floats, rng: np.random.Generator) -> list[list[int]]:
     graph = sparse.csr_array((lengths, edges.T), shape=(len(points), len(points)))
     tree = minimum_spanning_tree(graph).toarray() > 0
     kept = edges[tree[edges[:, 0], edges[:, 1]] | (rng.random(len(edges)) < KEPT_ROADS)]
-    return [sorted({*kept[kept[:, 0] == i, 1].tolist(), *kept[kept[:, 1] == i, 0].tolist()}) for i in range(len(points))]
+    return [
+        sorted({*kept[kept[:, 0] == i, 1].tolist(), *kept[kept[:, 1] == i, 0].tolist()}) for i in range(len(points))
+    ]
 
 
 GENERATED: dict[str, Callable[[int], MDP]] = {"field": _field, "network": _network}

@@ -25,6 +25,7 @@ from manyways.model.mdp import MDP
 from manyways.objectives import MeanDivergence
 from manyways.planning import plan_or_interrupt
 from manyways.polytope import Polytope, largest_at_least
+from manyways.studies.preference_trials import persons_row, rounds_row, set_row
 from manyways.studies.routes import routes
 
 Row = dict[str, Any]
@@ -42,7 +43,7 @@ class Trial:
 
     Attributes:
         work: the kind of work, a key of `WORK`.
-        settings: its settings, all of them JSON. `method` is a name that `method_named` knows.
+        settings: its settings, all of them JSON. `method`, if there is one, is a name that `method_named` knows.
     """
 
     work: str
@@ -155,7 +156,18 @@ def theory_row(settings: Mapping[str, Any], _model: MDP | None, _method: Method 
     }
 
 
-WORK: dict[str, Callable[[Mapping[str, Any], MDP | None, Method | None], Row]] = {
+Work = Callable[[Mapping[str, Any], MDP | None, Method | None], Row]
+
+
+def _of_settings(row: Callable[[Mapping[str, Any]], Row]) -> Work:
+    """Work that depends on its settings alone."""
+    return lambda settings, _model, _method: row(settings)
+
+
+WORK: dict[str, Work] = {
     "plan": plan_row,
     "theory": theory_row,
+    "persons": _of_settings(persons_row),
+    "set": _of_settings(set_row),
+    "rounds": _of_settings(rounds_row),
 }

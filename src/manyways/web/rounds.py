@@ -34,9 +34,7 @@ class RoundsDesk:
         time_limit_s: how long one planning job may search.
     """
 
-    def __init__(
-        self, choices: Choices, worker: Worker, plans: Callable[[int], PlanSet], time_limit_s: float
-    ) -> None:
+    def __init__(self, choices: Choices, worker: Worker, plans: Callable[[int], PlanSet], time_limit_s: float) -> None:
         self._choices, self._worker, self._plans, self._time_limit_s = choices, worker, plans, time_limit_s
         self._lock = Lock()
         self._last: _Asked | None = None
@@ -62,9 +60,7 @@ class RoundsDesk:
         k = integer("Plans", sent.get("k"), 2, MOST_PLANS)
         seed = integer("Seed", sent.get("seed", 0), 0, 2**32 - 1)
         slack = share(sent.get("slack"))
-        return self._worker.start(
-            RoundRequest((self._archive(number),), (), "", 0, k, slack, seed, self._time_limit_s)
-        )
+        return self._worker.start(RoundRequest((self._archive(number),), (), "", 0, k, slack, seed, self._time_limit_s))
 
     def answer(self, sent: Mapping[str, Any]) -> int:
         """A plan (counted from 0) of the current question is the best; returns the number of the job."""
@@ -79,9 +75,7 @@ class RoundsDesk:
         before = tuple(question.taken or 0 for question in rounds.questions[:-1])
         title = asked.view["cards"][taken]["title"]
         return self._worker.start(
-            RoundRequest(
-                archives, (*before, taken), title, number, rounds.k, None, rounds.seed, self._time_limit_s
-            )
+            RoundRequest(archives, (*before, taken), title, number, rounds.k, None, rounds.seed, self._time_limit_s)
         )
 
     def back(self, sent: Mapping[str, Any]) -> None:

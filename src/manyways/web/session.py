@@ -68,9 +68,7 @@ class Session:
             if version not in self._pages:
                 sets = tuple({"number": stored.number, "label": stored.label} for stored in state.sets)
                 begun = len(state.rounds.questions)
-                live = Live(
-                    state.shown.number, sets, state.marks, state.last_event, state.chosen, state.current, begun
-                )
+                live = Live(state.shown.number, sets, state.marks, state.last_event, state.chosen, state.current, begun)
                 self._pages[version] = render(self._loaded(state.shown.number).view, live).encode(errors="replace")
                 while len(self._pages) > PAGES_IN_MEMORY:
                     self._pages.popitem(last=False)

@@ -140,10 +140,7 @@ class Choices:
             known = self._file.execute("SELECT number FROM sets WHERE digest = ?", (digest,)).fetchone()
             if about.get("file") == digest:
                 return None if known is None else known[0]
-            if known is None:
-                number = self._insert_set(label, archive, keys)
-            else:
-                number = known[0]
+            number = self._insert_set(label, archive, keys) if known is None else known[0]
             self._show(number)
             for name, value in (("model", model), ("file", digest)):
                 self._file.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))

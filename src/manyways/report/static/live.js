@@ -6,32 +6,6 @@ let lastEvent = Number(document.body.dataset.event);
 let myJob = null; // the job that was started on this page: its number and its server
 let busy = false, failures = 0;
 
-async function ask(path, body) {
-  const request = body === undefined ? {} : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-  let answer;
-  try {
-    answer = await fetch(path, request);
-  } catch {
-    throw new Error("The program behind this page does not answer. Is it still running?");
-  }
-  const content = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Error(content.error || `The answer was ${answer.status}.`);
-  return content;
-}
-
-function trouble(text) {
-  get("trouble").hidden = !text;
-  get("trouble").textContent = text || "";
-}
-const trying = (work) => async (...given) => {
-  try {
-    trouble("");
-    await work(...given);
-  } catch (error) {
-    trouble(error.message);
-  }
-};
-
 // ---- names, stars, notes and choices ----------------------------------------------------------
 
 function showMarks(marks) {
