@@ -23,13 +23,13 @@ from manyways.methods import METHODS, Ascent, Halted, Method, Progress, Status, 
 from manyways.methods.clones import without_clones
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import check_policy
-from manyways.objectives import OBJECTIVES, LeastDivergence, MeanDivergence, Objective, Representative, SetObjective
+from manyways.objectives import OBJECTIVES, LeastDivergence, MeanDivergence, Objective, SetObjective
 from manyways.plans import Certificate, PlanSet
 from manyways.plans.checker import SetProof
 from manyways.plans.proofs import prove_set
 from manyways.plans.verification import Claim, Findings, compared_with, examine
 from manyways.polytope import CRITERIA, Criterion, Polytope, Vertex
-from manyways.tasks import APART, Task, asked_limits, default_criterion, settled_task
+from manyways.tasks import APART, Task, asked_limits, default_aim, default_criterion, settled_task
 from manyways.types import Floats
 
 
@@ -72,8 +72,8 @@ def plan(
         fewer: whether to return fewer than k plans where no further plan is really different from the others (nearer than
             0.1 nats); `PlanSet.ways` says so.
         seed: every random draw comes from it; the same seed gives the same plans.
-        objective: what to maximise: by default `Representative()`, or `MeanDivergence(tradeoff)` if a tradeoff is given or
-            the method cannot keep limits.
+        objective: what to maximise: by default `Representative()`, or `MeanDivergence(tradeoff)` if a tradeoff or one of
+            the paper's methods is given.
         method: how to search; `VertexAscent()` by default.
         criterion: what the value of a plan is: `Average()`, `Episodic()` or `Discounted(0.99)`. By default per episode
             for models with ends of episodes, such as Gymnasium environments, and per step for others.
@@ -98,7 +98,10 @@ def plan(
     if objective is not None and tradeoff is not None:
         raise SettingError("give either a tradeoff or an objective, not both: the tradeoff is that of MeanDivergence")
     method = VertexAscent() if method is None else METHODS.check(method)
-    aim = _default_aim(tradeoff, method) if objective is None else OBJECTIVES.check(objective)
+    if objective is None:
+        aim = default_aim(method)() if tradeoff is None else MeanDivergence(tradeoff)
+    else:
+        aim = OBJECTIVES.check(objective)
     behaviour = StateActions() if behaviour is None else BEHAVIOURS.check(behaviour)
     asked = asked_limits(slack, floor, longer, randomised, method)
     discounted = criterion is not None and CRITERIA.check(criterion).discount < 1
@@ -167,12 +170,6 @@ def _certified(plans: PlanSet, certificate: Certificate) -> PlanSet:
     """The plans with their certificate; if it fails they are never called converged."""
     failed = plans.status.converged and not certificate.ok
     return replace(plans, certificate=certificate, status=Status.NOT_VERIFIED if failed else plans.status)
-
-
-def _default_aim(tradeoff: float | None, method: Method) -> Objective:
-    """The paper's objective if a tradeoff is given. Otherwise the set that serves preferences that nobody wrote down; it
-    needs limits, which not every method can keep."""
-    return Representative() if tradeoff is None and method.respects_floors else MeanDivergence(tradeoff)
 
 
 def plan_or_interrupt(*arguments: Any, **settings: Any) -> PlanSet:

@@ -8,10 +8,10 @@ from math import inf
 import numpy as np
 
 from manyways.errors import SettingError
-from manyways.methods import Method
+from manyways.methods import Method, VertexAscent
 from manyways.model.episodes import goal_ends
 from manyways.model.mdp import MDP
-from manyways.objectives import Objective
+from manyways.objectives import MeanDivergence, Objective, Representative
 from manyways.polytope import (
     Average,
     Best,
@@ -45,6 +45,12 @@ class Task:
     criterion: Criterion
     limits: Limits
     best: float
+
+
+def default_aim(method: Method) -> type[Objective]:
+    """What is maximised if nothing else is asked for: what preferences gain that nobody wrote down. The paper's methods
+    maximise the paper's objective."""
+    return Representative if isinstance(method, VertexAscent) else MeanDivergence
 
 
 def asked_limits(

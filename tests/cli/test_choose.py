@@ -49,7 +49,7 @@ def test_two_rounds_from_a_pipe(choose, here):
     assert [f"map: round {i}" in answer.out for i in (1, 2, 3, 4)] == [True, True, True, False]
     for one in talk.rounds:
         for title, value in zip(one.plans.titles, one.plans.rewards, strict=True):
-            assert f"{value:.3f}"[:-1] in answer.words
+            assert f"{value:.2f}" in answer.words
             assert title.split(",")[0].split(" — ")[0] in answer.words
     assert f"your plan after 2 rounds: {talk.plans.titles[talk.rounds[-1].best]}" in answer.words
     assert answer.words.count("(your pick so far)") == 2

@@ -117,7 +117,7 @@ def test_help_shows_all_defaults(manyways):
     text = manyways("plan", "--help").words
     for default in (
         "By default 10%, unless --tradeoff is given",
-        "by default an eighth of how much the rewards along the best plan vary",
+        "By default preferences, unless --tradeoff or --diversity is given",
         "By default per episode where the model says how episodes end",
         "by default twice that of the best plan",
         "By default state-actions",

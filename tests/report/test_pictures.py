@@ -24,7 +24,7 @@ def test_the_maps_are_the_occupancies(rooms, report):
 
 
 def test_large_maps_are_drawn_in_blocks(tmp_path):
-    plans = mw.plan("rooms-300:0", k=2, method=mw.FrankWolfe(iterations=0))
+    plans = mw.plan("rooms-300:0", k=2, tradeoff=8.0, method=mw.FrankWolfe(iterations=0))
     data = page_data(plans.report(tmp_path / "plans.html"))
     assert (data["world"]["rows"], data["world"]["columns"], data["world"]["block"]) == (150, 150, 2)
     level = np.frombuffer(base64.b64decode(data["plans"][0]["time"]), np.uint8).reshape(150, 150) / 255

@@ -72,7 +72,7 @@ def test_objectives_without_a_tradeoff(source):
         assert "orth of diversity" not in page
         assert "None" not in page.partition("<main>")[2].partition('<h2 id="curious-title"')[0]
     assert 'name="seed"' in render(shown, LIVE)
-    assert 'name="tradeoff"' in render(view_of(mw.plan(source, 3)), LIVE)
+    assert 'name="tradeoff"' in render(view_of(mw.plan(source, 3, objective=mw.MeanDivergence())), LIVE)
 
 
 def test_the_certificate_is_that_of_the_plans(rooms):

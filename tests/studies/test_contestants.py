@@ -34,7 +34,7 @@ def test_a_set_has_k_plans_within_the_slack(name):
 )
 def test_a_baseline_solves_no_more_linear_problems_than_allowed(name, monkeypatch):
     world, best, solved = world_of(SMALL), Polytope.best, []
-    assert world.within.optimum.value > 0
+    assert world.within.optimum.value > 0 < world.unit, "both are known before the count begins"
     monkeypatch.setattr(Polytope, "best", lambda *given: solved.append(given[0]) or best(*given))
     CONTESTANTS[name](world, K, 0)
     assert K <= len(solved) <= SOLVES * K

@@ -74,7 +74,8 @@ def test_families_are_averaged(made_up):
 
 def test_the_best_plan_within_the_slack_is_the_best_that_any_limited_set_found(made_up):
     for row in made_up.rows:
-        row["gain"] = [9.0] * len(row["gain"]) if row.get("contestant") == FRANK_WOLFE else row.get("gain", [])
+        if row.get("contestant") == FRANK_WOLFE:
+            row["gain"] = [9.0] * len(row["gain"])
     row = next(row for row in made_up.rows if row.get("contestant") == "near")
     row["gain"][0] = 5.0
     possible = shares_of(made_up).possible[WITHIN]

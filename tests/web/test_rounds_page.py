@@ -119,7 +119,7 @@ def test_three_rounds_back_a_restart_the_export_and_the_choice(browser: Browser,
         assert mw.Conversation.load(tmp_path / "rounds.mwc").best.key == last
         page.get_by_role("button", name="Stop and choose").click()
         expect(page.locator(".card.chosen")).to_have_attribute("data-key", last)
-        assert re.search(r"/#plan-\d$", page.url)
+        expect(page).to_have_url(re.compile(r"/#plan-\d$"))
         expect(page.locator("#chosen-line")).to_contain_text("Chosen: plan")
         expect(page.locator(".rounds-link")).to_contain_text("You are in round 4.")
         expect(page.locator("#news")).to_be_hidden()

@@ -114,7 +114,7 @@ def test_large_plan_files_are_refused(plans_path, monkeypatch):
 
 def test_state_and_marks(client, keys):
     state = client.state()
-    assert state.keys() == {"server", "set", "last_event", "job", "finished", "marks", "chosen"}
+    assert state.keys() == {"server", "set", "last_event", "job", "finished", "marks", "chosen", "rounds"}
     assert re.fullmatch("[0-9a-f]{16}", state["server"])
     assert client.state()["server"] == state["server"]
     assert state["chosen"] is None

@@ -41,9 +41,9 @@ def choose(
         typer.Option(help="At the end, write the plan that was taken last to this file (.json .csv .npz .scheduler)."),
     ] = None,
 ) -> None:
-    """Choose a plan by rounds: take the best of a few, and the next ones are closer to what you like.
+    """Choose a plan by rounds that learn from your choices.
 
-    Each round shows a few plans. Answer with the number of the one that you like best, u to go back, or q to stop. Answers
+    Each round shows a few plans; the next ones are closer to what you like. Answer with the number of the one that you like best, u to go back, or q to stop. Answers
     can also come from a file or a pipe, one per line; the end of the input stops.
     """
     from manyways.conversation import Conversation

@@ -106,7 +106,7 @@ def plan(
     diversity: Annotated[
         str | None,
         typer.Option(
-            help="How diverse a set is, with --tradeoff or --for diversity: mean, least, spread, joint or determinant. By "
+            help="How the diversity of a set is measured, where that counts: mean, least, spread, joint or determinant. By "
             "default mean."
         ),
     ] = None,

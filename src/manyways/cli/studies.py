@@ -89,7 +89,7 @@ def study(
     cluster: Cluster = None,
     as_json: Json = False,
 ) -> None:
-    """Measure how well sets of plans serve persons whose preferences nobody wrote down."""
+    """Measure how well plans serve preferences nobody wrote down."""
     from manyways.errors import SettingError
     from manyways.studies.preferences import KINDS, preference_study
 

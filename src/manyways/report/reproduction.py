@@ -13,11 +13,12 @@ import numpy as np
 from manyways.behaviours import BEHAVIOURS, StateActions
 from manyways.describe.wording import raised, terms_of
 from manyways.methods import METHODS, VertexAscent
-from manyways.objectives import OBJECTIVES, MeanDivergence, Representative
+from manyways.objectives import OBJECTIVES, MeanDivergence
 from manyways.plans.certificate import Certificate
 from manyways.plans.planset import PlanSet
 from manyways.polytope import Average, Discounted, Episodic
 from manyways.registry import Registry
+from manyways.tasks import default_aim
 
 OPTIONS = {"tradeoff": "--tradeoff", "radius": "--apart", "starts": "--starts"}
 """The settings that `manyways plan` has options for."""
@@ -96,16 +97,16 @@ def _objective(plans: PlanSet) -> str:
     """The objective as an argument of `manyways.plan`; nothing if it is the default."""
     if not plans.derived:
         return "plans.maximised"
-    return "" if isinstance(plans.maximised, Representative) else f"mw.{type(plans.maximised).__name__}()"
+    aim = type(plans.maximised)
+    return "" if aim is default_aim(plans.method) else f"mw.{aim.__name__}()"
 
 
 def _objective_options(plans: PlanSet) -> list[str] | None:
     """The options for the objective, or None if there are none."""
     if not plans.derived:
         return _kind_options(plans.maximised, OBJECTIVES, MeanDivergence, "--diversity")
-    if isinstance(plans.maximised, Representative) or not plans.method.respects_floors:
-        return []
-    return ["--diversity", OBJECTIVES.word_for(type(plans.maximised).__name__)]
+    aim = type(plans.maximised)
+    return [] if aim is default_aim(plans.method) else ["--diversity", OBJECTIVES.word_for(aim.__name__)]
 
 
 def _asked(plans: PlanSet) -> int:
