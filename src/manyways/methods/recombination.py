@@ -26,6 +26,8 @@ SAME = 1e-9
 SMALL = 20
 """Models with fewer states are small: there candidates and sets cost next to nothing."""
 MOST, MOST_IN_SMALL, RANDOM_SETS = 64, 128, 24
+TRIED = 4
+"""At most so many policies are tried for each candidate: within narrow limits, most of them are too poor."""
 WORK = 1e7
 """Candidates are so few that all their distances take about this many logarithms."""
 RISE = 1e-10
@@ -106,7 +108,8 @@ class _Pool:
 def _complete(polytope: Polytope, pool: _Pool, most: int) -> None:
     """Add policies that differ from a candidate in one action, until there are `most` or no more."""
     mdp, done = polytope.mdp, 0
-    while done < len(pool.plans) < most:
+    tried = {plan.choices.tobytes() for plan in pool.plans if plan.choices is not None}
+    while done < len(pool.plans) < most and len(tried) < TRIED * most:
         own, time = pool.plans[done].choices, pool.plans[done].occupancy
         done += 1
         if own is None:
@@ -115,6 +118,9 @@ def _complete(polytope: Polytope, pool: _Pool, most: int) -> None:
         for choice in np.flatnonzero((time[taken] > 0) & (taken != np.arange(mdp.n_choices))):
             changed = np.array(own)
             changed[mdp.choice_state[choice]] = choice
+            if changed.tobytes() in tried:
+                continue
+            tried.add(changed.tobytes())
             vertex = polytope.vertex_of_one_class(changed)
             if vertex is not None and polytope.meets_floors(vertex.occupancy):
                 pool.number(vertex)

@@ -219,7 +219,7 @@ def _objective(old: PlanSet, tradeoff: float | None, limited: bool) -> Objective
     if tradeoff is None or "tradeoff" not in {field.name for field in fields(objective)}:
         return objective
     if old.derived and limited and f"{tradeoff:.6g}" == f"{old.tradeoff:.6g}":  # the page shows six digits
-        return None
+        tradeoff = None
     return replace(objective, tradeoff=tradeoff)  # pyright: ignore[reportCallIssue] (it has that field)
 
 
