@@ -15,19 +15,15 @@ visit, which therefore say the same, the one in which they spend most time is na
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from manyways.conversation import Conversation, LearnedPreference
-from manyways.describe.wording import joined, number, percent, quoted, short
-from manyways.model.layout import Grid
-from manyways.model.mdp import MDP
-from manyways.model.occupancy import state_occupancy
-from manyways.model.regions import find_regions
-from manyways.report.pictures import Canvas
+from manyways.describe.wording import joined, number, percent
+from manyways.report.named_places import named_places
+from manyways.report.pictures import Canvas, floats_text
 from manyways.types import Floats
 
 CLEAR = 0.9
@@ -37,12 +33,9 @@ ALIKE = 0.9
 """Places say the same if their times in the shown plans have at least this correlation."""
 NAMED = 2
 MOST_ROWS = 6
-MOST_STATES = 200
 FULL = 0.5
 """Means of this many standard deviations of the prior have the full colour on the map, or the largest mean if that is more:
 what says little looks faint."""
-MOST_REGIONS = 50
-PARTS = (("north-west", "north", "north-east"), ("west", "middle", "east"), ("south-west", "south", "south-east"))
 LITTLE = "Your choices do not say much yet."
 
 
@@ -82,7 +75,8 @@ def leanings(conversation: Conversation) -> list[Leaning]:
     shown = np.concatenate([one.plans.occupancies for one in rounds])
     worths = conversation.worth(shown - shown.mean(axis=0))
     found = []
-    for name, times in _places(conversation.plans.mdp, shown):
+    for name, own in named_places(conversation.plans.mdp, shown):
+        times = shown[:, own].sum(axis=1)
         if np.ptp(times) < LEAST_RANGE:
             continue
         off = times - times.mean()
@@ -135,61 +129,19 @@ def learned_picture(learned: LearnedPreference, canvas: Canvas) -> dict[str, Any
     """
     layout = canvas.layout
     states = canvas.total(layout.image(np.ones(learned.mdp.n_states)))
-    parts = (canvas.total(layout.image(part)) for part in (learned.by_state, learned.spread_by_state))
-    with np.errstate(invalid="ignore"):
-        mean, spread = (part / np.where(states > 0, states, np.nan) for part in parts)
+    mean, spread = (canvas.means(part) for part in (learned.by_state, learned.spread_by_state))
     walls = canvas.total(layout.blocked.astype(float)) > canvas.total(np.ones(layout.shape)) / 2
     coloured = mean[(states > 0) & ~walls]
     least, most = (float(coloured.min()), float(coloured.max())) if coloured.size else (0.0, 0.0)
     return {
-        "mean": _text(mean),
-        "spread": _text(spread),
+        "mean": floats_text(mean),
+        "spread": floats_text(spread),
         "full": max(abs(least), abs(most), FULL * learned.before, 1e-12),
         "least": _signed(least),
         "most": _signed(most),
     }
 
 
-def _places(mdp: MDP, shown: Floats) -> list[tuple[str, Floats]]:
-    """Names, and the (T,) share of time of each shown plan, of the parts of the map and the labels; without a map, of
-    labels, actions and states."""
-    by_state = state_occupancy(mdp, shown)
-    labels = [
-        (f"places labelled {quoted(label)}", by_state[:, mask].sum(axis=1))
-        for label, mask in mdp.labels.items()
-        if label not in ("start", "goal") and mask.any() and not mask.all()
-    ]
-    if mdp.layout is not None:
-        return [*_parts_of_map(mdp, mdp.layout, by_state), *labels]
-    actions = [
-        (f"the action {quoted(name)}", shown[:, mdp.actions == action].sum(axis=1))
-        for action, name in enumerate(mdp.action_names)
-        if len(mdp.action_names) > 1
-    ]
-    most = np.argsort(-np.ptp(by_state, axis=0), kind="stable")[:MOST_STATES]
-    states = [(f"the state {quoted(mdp.state_name(int(s)))}", by_state[:, s]) for s in most]
-    return [*labels, *actions, *states]
-
-
-def _parts_of_map(mdp: MDP, layout: Grid, by_state: Floats) -> list[tuple[str, Floats]]:
-    """Rooms and passages; where there are none, or too many to name them, the nine parts of the map."""
-    regions = find_regions(mdp)
-    if 1 < len(regions.names) <= MOST_REGIONS:
-        return [
-            (f"the {short(name)}", by_state[:, regions.of_state == i].sum(axis=1))
-            for i, name in enumerate(regions.names)
-        ]
-    rows, columns = layout.shape
-    row, column = np.divmod(layout.cells, columns)
-    part = 3 * (3 * row // rows) + 3 * column // columns
-    names = [name for line in PARTS for name in line]
-    return [(f"the {name} of the map", by_state[:, part == i].sum(axis=1)) for i, name in enumerate(names)]
-
-
 def _signed(value: float) -> str:
     text = number(value)
     return "0" if text == "0" else f"−{text[1:]}" if text.startswith("-") else f"+{text}"
-
-
-def _text(array: Floats) -> str:
-    return base64.b64encode(np.ascontiguousarray(array, "<f4").tobytes()).decode()

@@ -74,6 +74,12 @@ class Canvas:
         cells = self.cells(np.arange(picture.size))
         return np.bincount(cells, weights=picture.ravel(), minlength=self.shape[0] * self.shape[1]).astype(np.float64)
 
+    def means(self, by_state: Floats) -> Floats:
+        """(S,) -> (cells of the picture,) means over the states of each cell; NaN in cells without a state."""
+        states = self.total(self.layout.image(np.ones(len(by_state))))
+        with np.errstate(invalid="ignore"):
+            return self.total(self.layout.image(by_state)) / np.where(states > 0, states, np.nan)
+
 
 def canvas_of(mdp: MDP) -> Canvas | None:
     """The canvas of a model with a layout."""
@@ -117,6 +123,11 @@ def picture_of(by_state: Floats, canvas: Canvas) -> dict[str, Any]:
     time = canvas.total(canvas.layout.image(by_state))
     peak = max(float(time.max()), 1e-12)
     return {"peak": peak, "time": _text(np.round(255 * np.sqrt(time / peak)).astype(np.uint8))}
+
+
+def floats_text(array: Floats) -> str:
+    """Numbers as text for the script: 32-bit floats."""
+    return _text(array.astype("<f4"))
 
 
 def _text(array: np.ndarray) -> str:

@@ -20,6 +20,7 @@ from manyways.report.leeway import leeway
 from manyways.report.pictures import bars, canvas_of, choice_name, map_marks, picture_of, world_of
 from manyways.report.reproduction import checks, facts, reproduction
 from manyways.report.runs import sampled_runs
+from manyways.report.suits import suits_of
 from manyways.report.tables import distance_table, measure_table, texts_of
 from manyways.types import Floats
 
@@ -42,6 +43,7 @@ def view_of(plans: PlanSet, sweep: Sweep | None = None, plans_file: Path | None 
     """
     survey, terms = survey_of(plans), terms_of(plans.mdp)
     measured, words = measures(survey), portraits(survey)
+    suits = suits_of(plans, canvas_of(plans.mdp))
     tradeoff = None if plans.tradeoff in (None, inf) else f"{plans.tradeoff:.6g}"
     return {
         "model": plans.mdp.name,
@@ -59,7 +61,7 @@ def view_of(plans: PlanSet, sweep: Sweep | None = None, plans_file: Path | None 
         },
         "drawn": plans.mdp.layout is not None,
         "marks": map_marks(plans.mdp),
-        "cards": [_card(plans, i, words[i], measured, survey.by_state[i]) for i in range(plans.k)],
+        "cards": [_card(plans, i, words[i], measured, survey.by_state[i], suits) for i in range(plans.k)],
         "terms": terms,
         "unit": plans.criterion.unit,
         "optimum": f"{terms.shown(plans.optimal_reward):.4g}",
@@ -69,6 +71,7 @@ def view_of(plans: PlanSet, sweep: Sweep | None = None, plans_file: Path | None 
         "duplicates": [(i + 1, j + 1, GRADES[survey.likeness.grade(i, j)]) for i, j in plans.near_duplicates],
         "chart": price_chart(plans, sweep),
         "leeway": leeway(plans, survey.by_state),
+        "suits": suits,
         "facts": facts(plans),
         "certificate": None if plans.certificate is None else checks(plans.certificate),
         "verified": plans.certificate is not None and plans.certificate.ok,
@@ -78,7 +81,8 @@ def view_of(plans: PlanSet, sweep: Sweep | None = None, plans_file: Path | None 
         "compared": plans.behaviour.describe(),
         "nearby": survey.likeness.radius,
         "same_way": survey.likeness.all_same_way,
-        "data": _script_data(plans, words, measured, survey),
+        "data": _script_data(plans, words, measured, survey)
+        | {"suits": None if suits is None else suits.pop("pictures")},
     }
 
 
@@ -110,7 +114,14 @@ def _percent_of_best(share: float) -> str:
     return f"{np.floor(10 * percent) / 10 if percent < 100 else np.ceil(10 * percent) / 10:.1f}"
 
 
-def _card(plans: PlanSet, i: int, words: Portrait, measured: list[Measure], by_state: Floats) -> dict[str, Any]:
+def _card(
+    plans: PlanSet,
+    i: int,
+    words: Portrait,
+    measured: list[Measure],
+    by_state: Floats,
+    suits: dict[str, Any] | None,
+) -> dict[str, Any]:
     figures = [
         {"name": measure.name, "text": texts_of(measure)[i], "meaning": measure.meaning}
         for number, measure in enumerate(measured)
@@ -121,6 +132,7 @@ def _card(plans: PlanSet, i: int, words: Portrait, measured: list[Measure], by_s
         "key": plans[i].key,
         "title": words.title,
         "sentences": words.sentences,
+        "suits": "" if suits is None else suits["plans"][i]["sentence"],
         "figures": figures,
         "bars": None if plans.mdp.layout is not None else bars(plans, i, by_state),
         "origin": "" if not plans.kept else "kept" if i in plans.kept else "new",

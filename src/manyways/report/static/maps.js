@@ -67,6 +67,17 @@ function differencePicture(one, other) {
   });
 }
 
+const floats = (text) => new Float32Array(bytes(text).buffer);
+
+// What is preferred and what is avoided: numbers for each cell, of which `full` or -`full` has the full colour.
+function preferencePicture(mean, full) {
+  return picture((cell) => {
+    const value = mean[cell];
+    if (Number.isNaN(value) || walls[cell] > 127) return ground(cell);
+    return blend(ground(cell), value > 0 ? colours.left : colours.right, Math.abs(value) / full);
+  });
+}
+
 function mark(pen, cell, size, name, letter, square) {
   const x = ((cell % world.columns) + 0.5) * size, y = (Math.floor(cell / world.columns) + 0.5) * size;
   const dot = window.devicePixelRatio || 1;

@@ -280,8 +280,16 @@ if (get("distances")) get("distances").addEventListener("click", (event) => {
 
 // ---- first drawing, and drawing again ---------------------------------------------------------
 
+function paintSuits() {
+  if (!data.suits) return;
+  for (const canvas of document.querySelectorAll("[data-suits]")) {
+    const own = data.suits[Number(canvas.dataset.suits)];
+    paint(canvas, own ? preferencePicture(floats(own.mean), own.full) : picture(ground));
+  }
+}
 function redrawAll() {
   readColours();
+  paintSuits();
   if (heat) paintHeat();
   for (const stage of stages.values()) if (stage.sheet) stage.redraw();
   if (left) {
@@ -291,6 +299,7 @@ function redrawAll() {
   }
 }
 readColours();
+paintSuits();
 if (heat) paintHeat();
 if (left) compare(0, farthest(0));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);

@@ -7,22 +7,13 @@ let timer = 0, failures = 0;
 
 // ---- maps -------------------------------------------------------------------------------------
 
-const floats = (text) => new Float32Array(bytes(text).buffer);
 const learned = data.learned && { ...data.learned, mean: floats(data.learned.mean), spread: floats(data.learned.spread) };
-
-function learnedPicture() {
-  return picture((cell) => {
-    const mean = learned.mean[cell];
-    if (Number.isNaN(mean) || walls[cell] > 127) return ground(cell);
-    return blend(ground(cell), mean > 0 ? colours.left : colours.right, Math.abs(mean) / learned.full);
-  });
-}
 
 function drawAll() {
   readColours();
   if (!drawn) return;
   document.querySelectorAll("#question canvas.map").forEach((canvas, i) => paint(canvas, timePicture(data.plans[i])));
-  if (learned) paint(get("learned-map"), learnedPicture());
+  if (learned) paint(get("learned-map"), preferencePicture(learned.mean, learned.full));
 }
 
 if (learned) get("learned-map").addEventListener("pointermove", (event) => {

@@ -1,0 +1,57 @@
+"""The parts of a model that have names, for sentences about preferences: "the middle room", "the action 'bus'"."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from manyways.describe.wording import quoted, short
+from manyways.model.layout import Grid
+from manyways.model.mdp import MDP
+from manyways.model.occupancy import state_occupancy
+from manyways.model.regions import find_regions
+from manyways.types import Bools, Floats
+
+MOST_STATES = 200
+MOST_REGIONS = 50
+PARTS = (("north-west", "north", "north-east"), ("west", "middle", "east"), ("south-west", "south", "south-east"))
+
+
+def named_places(mdp: MDP, shown: Floats) -> list[tuple[str, Bools]]:
+    """Names, and the (N,) choices that belong to them: parts of the map and labels; without a map, labels, actions and the
+    states in which the (T, N) shown plans differ most."""
+    places = [
+        (f"places labelled {quoted(label)}", mask)
+        for label, mask in mdp.labels.items()
+        if label not in ("start", "goal") and mask.any() and not mask.all()
+    ]
+    actions: list[tuple[str, Bools]] = []
+    if mdp.layout is not None:
+        places = [*_parts_of_map(mdp, mdp.layout), *places]
+    else:
+        if len(mdp.action_names) > 1:
+            actions = [(f"the action {quoted(name)}", mdp.actions == i) for i, name in enumerate(mdp.action_names)]
+        most = np.argsort(-np.ptp(state_occupancy(mdp, shown), axis=0), kind="stable")[:MOST_STATES]
+        one = np.arange(mdp.n_states)
+        places += [(f"the state {quoted(mdp.state_name(int(s)))}", one == s) for s in most]
+    return [*actions, *((name, mask[mdp.choice_state]) for name, mask in places)]
+
+
+def _parts_of_map(mdp: MDP, layout: Grid) -> list[tuple[str, Bools]]:
+    """Rooms and passages; where there are none, or too many to name them, the nine parts of the map."""
+    regions = find_regions(mdp)
+    if 1 < len(regions.names) <= MOST_REGIONS:
+        return [(f"the {short(name)}", regions.of_state == i) for i, name in enumerate(regions.names)]
+    return _ninths(layout)
+
+
+def ninths_of_map(mdp: MDP) -> list[tuple[str, Bools]]:
+    """The nine parts of the map, for what differs within rooms; nothing without a map."""
+    return [] if mdp.layout is None else [(name, mask[mdp.choice_state]) for name, mask in _ninths(mdp.layout)]
+
+
+def _ninths(layout: Grid) -> list[tuple[str, Bools]]:
+    rows, columns = layout.shape
+    row, column = np.divmod(layout.cells, columns)
+    part = 3 * (3 * row // rows) + 3 * column // columns
+    names = [name for line in PARTS for name in line]
+    return [(f"the {name} of the map", part == i) for i, name in enumerate(names)]

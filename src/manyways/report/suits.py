@@ -1,0 +1,93 @@
+"""Whom each plan suits, for sets that were made for preferences that nobody wrote down: in words, as maps, and how much of
+what people could gain the set brings.
+
+People are drawn from the prior, and each takes the plan that is worth most to them. Plan i is then described by the mean
+preference w of those who take it. What it is worth to them, against the mean plan of the set with occupancy m, is a sum over
+choices,
+
+    <w, rho_i - m> = sum over x of (w(x) - <w, m>) (rho_i(x) - m(x))
+
+and a place is named if its part of the sum is large: a place that is liked and in which the plan spends more time than the
+others, or one that is disliked and which it avoids.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from manyways.describe.wording import joined, percent
+from manyways.objectives import Representative
+from manyways.plans.planset import PlanSet
+from manyways.report.named_places import named_places, ninths_of_map
+from manyways.report.pictures import Canvas, floats_text
+from manyways.serving import Audience, audience, served
+from manyways.types import Bools, Floats
+
+MOST_STATES = 20_000
+"""Larger models get no such part of the page."""
+ASKED, ASKED_UP_TO = 60, 2_500
+"""The possible gain of so many people is computed, by one solve each, in models up to this size."""
+TELLING = 0.15
+"""A place is named if it makes up at least this share of what the plan is worth to its people."""
+SECOND, NAMED = 0.5, 2
+"""Two places are named at most, the second if it makes up at least half as much as the first."""
+LITTLE_TIME = 0.005
+
+
+def suits_of(plans: PlanSet, canvas: Canvas | None) -> dict[str, Any] | None:
+    """What the page shows; None for sets that were made for something else."""
+    if not isinstance(plans.maximised, Representative) or plans.k == 1 or plans.mdp.n_states > MOST_STATES:
+        return None
+    found = audience(plans)
+    by_room, by_ninth = named_places(plans.mdp, plans.occupancies), ninths_of_map(plans.mdp)
+
+    def words(i: int) -> str:
+        x, wish = plans.occupancies, found.wishes[i]
+        return sentence(x, wish, i, by_room) or sentence(x, wish, i, by_ninth) if found.shares[i] > 0 else ""
+
+    return {
+        "plans": [{"share": percent(float(found.shares[i])), "sentence": words(i)} for i in range(plans.k)],
+        "gain": _gain(plans) if plans.mdp.n_states <= ASKED_UP_TO else None,
+        "pictures": None if canvas is None else _pictures(plans, found, canvas),
+    }
+
+
+def sentence(x: Floats, wish: Floats, i: int, named: list[tuple[str, Bools]]) -> str:
+    """Best for whom: (k, N) the occupancies of the set, (N,) the mean preference of those who take plan i."""
+    typical = x.mean(axis=0)
+    more = x[i] - typical
+    gain = (wish - wish @ typical) * more
+    whole = float(gain.sum())
+    parts = [(float(gain[own].sum()), float(more[own].sum()), name) for name, own in named]
+    least = max(TELLING * whole, SECOND * max((part for part, _, _ in parts), default=0.0))
+    liked, avoided = [], []
+    for part, time, name in sorted(parts, reverse=True):
+        if part < least or part <= 0 or len(liked) + len(avoided) == NAMED:
+            break
+        if abs(time) > LITTLE_TIME:
+            (liked if time > 0 else avoided).append(name)
+    wishes = [f"{verb} {joined(names)}" for verb, names in (("like", liked), ("would rather avoid", avoided)) if names]
+    return f"Best if you {' and '.join(wishes)}." if wishes else ""
+
+
+def _gain(plans: PlanSet) -> dict[str, str] | None:
+    """How much of what people could gain the set brings, as percentages; None if nobody could gain anything."""
+    found = served(plans, persons=ASKED)
+    if not found.possible.any():
+        return None
+    return {"share": f"{100 * found.share:.0f}", "worst": f"{100 * found.worst_tenth:.0f}", "persons": str(ASKED)}
+
+
+def _pictures(plans: PlanSet, found: Audience, canvas: Canvas) -> list[dict[str, Any] | None]:
+    """The mean preference of those who take each plan, against the mean plan of the set; None where nobody does."""
+    mdp, typical = plans.mdp, plans.occupancies.mean(axis=0)
+    first, counts = mdp.first_choice[:-1], np.diff(mdp.first_choice)
+    pictures: list[dict[str, Any] | None] = []
+    for share, wish in zip(found.shares, found.wishes, strict=True):
+        by_state = np.add.reduceat(wish - wish @ typical, first) / counts
+        mean = canvas.means(by_state)
+        full = max(float(np.nanmax(np.abs(mean))), 1e-12)
+        pictures.append({"mean": floats_text(mean), "full": full} if share > 0 else None)
+    return pictures
