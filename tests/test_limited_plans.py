@@ -10,6 +10,7 @@ import pytest
 
 import manyways as mw
 from evaluation import occupancy_of, policies_of, policy_from, random_episodes, value_of
+from manyways.methods import Status
 from manyways.model.episodes import episode_ends
 from manyways.polytope import Floor, PolicyIteration, Polytope, RenumberedSweeps, Sweeps
 from problems import all_deterministic_policies, bandit, cycle, losses, random_accessible_mdp, single, stop_world
@@ -469,3 +470,12 @@ def test_floors_hold_with_every_oracle(oracle):
     exact = mw.Average().occupancy(mdp, policy_from(mdp, answer.choices))
     assert exact @ mdp.reward >= floor.level * (1 - 1e-10)
     assert answer.value >= answer.bound - 0.03 * abs(answer.bound)
+
+
+@pytest.mark.parametrize("seconds", [1e-4, 1e-3])
+@pytest.mark.parametrize("source", ["four-rooms:3", "gym:FrozenLake-v1"])
+def test_a_time_limit_shorter_than_one_solve(source, seconds):
+    plans = mw.plan(source, 3, time_limit_s=seconds)
+    assert plans.status is Status.TIME_LIMIT
+    assert plans.certificate.ok
+    assert len(plans) == 3

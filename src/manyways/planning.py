@@ -200,12 +200,13 @@ def _search(
     for i, (_, x) in enumerate(given[: len(kept)]):
         if not np.isfinite(polytope.criterion.values(mdp, x[None])).all():
             raise SettingError(f"plan {i + 1} of those to keep never ends an episode, so it has no value per episode")
+    optimum = polytope.optimum  # with limits it is solved for here: not limited in time either
     with polytope.pausing(watch.check):
         try:
             fixed = [Vertex(x) for _, x in given]
             ascent = method.run(polytope, objective, k + len(avoided), seed, watch, fixed)
         except Halted as end:  # from a method that does not catch it; only the optimum is known then
-            ascent = Ascent(np.stack([polytope.optimum.occupancy] * (k - len(kept))), end.status, Trace.of([]))
+            ascent = Ascent(np.stack([optimum.occupancy] * (k - len(kept))), end.status, Trace.of([]))
     if ascent.choices is None:
         new = [polytope.realise(row) for row in ascent.point]
     else:

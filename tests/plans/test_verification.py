@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import manyways as mw
 from manyways.formats.text_maps import world_from_text
 from manyways.plans import Check
+from manyways.plans.checker import ExactModel
 
 TEXT = "S..#.\n..#..\n....G"
 SMALL = world_from_text(TEXT, "small")
@@ -73,7 +75,7 @@ def test_a_gap_may_be_claimed_larger_than_it_is(plans):
 
 
 def test_certificate_reads_well(plans):
-    assert repr(mw.verify(SMALL, plans)) == "Certificate(ok, 12 checks)"
+    assert repr(mw.verify(SMALL, plans)) == "Certificate(ok, 13 checks)"
     wrong = dataclasses.replace(plans, objective=0.0)
     assert repr(mw.verify(SMALL, wrong)) == "Certificate(FAILED: objective, 12 checks)"
 
@@ -162,7 +164,7 @@ def test_a_set_that_is_not_stationary_cannot_claim_to_be(unfinished):
 
 def test_every_check_has_been_seen_to_fail(plans):
     seen = {name for _, _, names in TAMPERED for name in names}
-    seen |= {"gap", "optimum proved", "rewards proved", "distances proved"}
+    seen |= {"gap", "optimum proved", "rewards proved", "distances proved", "proofs"}
     assert {check.name for check in mw.verify(SMALL, plans).checks} <= seen
 
 
@@ -255,3 +257,43 @@ def test_a_policy_that_ends_elsewhere_is_caught(left_share, caught):
     rewards = np.array([claimed @ mdp.reward])
     plans = dataclasses.replace(honest, policies=policy[None], occupancies=claimed[None], rewards=rewards)
     assert failures(plans, mdp) == ({"occupancies"} if caught else set())
+
+
+def test_a_file_without_vectors_cannot_claim_more():
+    """Vectors that are missing, or that prove nothing, are no licence to claim any optimum up to the bound."""
+    plans = mw.plan("four-rooms:0", 2, 8.0)
+    zeros = np.zeros((1, plans.mdp.n_states))
+    high = ExactModel(plans.mdp, 1.0).upper_bound(plans.mdp.reward, zeros)
+    assert high > 10 * plans.optimal_reward
+    wrong = replace(plans.proof.best_plan, h=np.full_like(plans.proof.best_plan.h, 1e9))
+    for best_plan, best_x in ((None, None), (wrong, None), (None, plans.occupancies[0])):
+        proof = replace(plans.proof, best_plan=best_plan, optimum=zeros, best_x=best_x)
+        assert not mw.verify(plans.mdp, replace(plans, optimal_reward=high, proof=proof)).ok
+    honest = replace(plans, proof=replace(plans.proof, best_plan=None, plans=(None, None)))
+    assert mw.verify(plans.mdp, honest).ok, "new vectors are made"
+
+
+def test_rewards_of_a_slow_chain_need_vectors():
+    """A distribution that is stationary to 1e-12 may be far from the stationary one."""
+    rows = [("a", "go", "b", 1e-12, 1.0), ("a", "go", "a", 1 - 1e-12, 1.0)]
+    rows += [("b", "go", "a", 2e-12, 0.0), ("b", "go", "b", 1 - 2e-12, 0.0)]
+    plans = mw.plan(mw.MDP.from_transitions(rows, start="a"), 1)
+    assert plans.rewards == pytest.approx([2 / 3])
+    assert plans.certificate.ok
+    wrong = {"occupancies": np.array([[1.0, 0.0]]), "rewards": np.ones(1), "optimal_reward": 1.0, "objective": 1.0}
+    for parts in (plans.proof.plans, (None,)):
+        assert not mw.verify(plans.mdp, replace(plans, **wrong, proof=replace(plans.proof, plans=parts))).ok
+
+
+def test_large_models_state_the_best_policy_in_plain_arithmetic(monkeypatch):
+    for module in ("checker", "proofs", "verification"):
+        monkeypatch.setattr(f"manyways.plans.{module}.EXACT_UP_TO", 10)
+    plans = mw.plan("four-rooms:0", 2, 8.0)
+    assert plans.proof.best_plan is None
+    assert plans.certificate.ok
+    again = mw.PlanSet.from_bytes(plans.to_bytes(), "again")
+    np.testing.assert_array_equal(again.proof.best_x, plans.proof.best_x)
+    assert mw.verify(again.mdp, again).ok
+    for best_x in (plans.occupancies[1], 0.5 * plans.proof.best_x, np.full_like(plans.proof.best_x, np.nan)):
+        assert not mw.verify(again.mdp, replace(again, proof=replace(again.proof, best_x=best_x))).ok
+    assert not mw.verify(again.mdp, replace(again, optimal_reward=1.001 * plans.optimal_reward)).ok

@@ -10,6 +10,8 @@ import pytest
 
 import manyways as mw
 from evaluation import best_by_linear_program, occupancy_of, policies_of, random_episodes, states_that_randomise
+from manyways.errors import SettingError
+from manyways.model.episodes import episode_ends
 from manyways.polytope import Floor, Polytope, Vertex, feasible_plan
 from manyways.polytope.floors import Floored
 from problems import random_accessible_mdp, vertices
@@ -109,6 +111,36 @@ def test_the_randomised_answer_is_the_optimum_of_the_linear_program(criterion):
             assert reached or best_mixture(mdp, corners, c, floor) < optimum - 1e-8, "some policy has the optimum"
     print(f"\n{criterion}: {dict(counts)}")
     assert counts["reached"] >= 0.85 * counts.total()
+
+
+def test_with_several_floors_the_randomised_answer_is_the_optimum_of_the_linear_program():
+    """Values per episode always have two floors: the least value, and the longest mean length of an episode."""
+    reached = binding = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        mdp = random_episodes(rng, 4, 3)
+        plain = Polytope(mdp)
+        try:
+            criterion, best = mw.Episodic().settled(plain)
+        except SettingError:  # where never ending pays
+            continue
+        ends = episode_ends(mdp)
+        value = Floor("value", 0.0, per_reward=1.0, extra=-(best.value - 0.2 * abs(best.value)) * ends)
+        floors = [*criterion.own_floors(mdp), value]
+        feasible = feasible_plan(plain, floors, [best.vertex])
+        for _ in range(3):
+            c = rng.normal(size=mdp.n_choices)
+            answer = plain.within(floors, feasible, randomised=True).best(c)
+            optimum = best_by_linear_program(mdp, 1.0, c, rows(mdp, floors))
+            assert answer.bound == pytest.approx(optimum, abs=1e-7)
+            assert all(floor.shortfall(mdp, answer.occupancy) <= 1e-11 for floor in floors)
+            policy, x = plain.realise(answer.occupancy)
+            np.testing.assert_allclose(occupancy_of(mdp, policy), answer.occupancy, atol=1e-7)
+            np.testing.assert_allclose(x, answer.occupancy, atol=1e-7)
+            reached += answer.value == pytest.approx(optimum, abs=1e-7)
+            binding += 1
+    assert binding > 60
+    assert reached >= 0.95 * binding
 
 
 @pytest.mark.parametrize("world", WORLDS[:1] + WORLDS[10:12], ids=lambda path: path.stem)

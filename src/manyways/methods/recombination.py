@@ -7,16 +7,19 @@ member for a candidate until no swap helps, from the sets that the starts ended 
 ones. Objectives judge all swaps of a member at once from distances that are computed once (`objectives.Candidates`).
 
 In small models the candidates are completed by the policies that differ from them in one action, breadth first, up to
-MOST_IN_SMALL: there these are often all deterministic policies.
+MOST_IN_SMALL: there these are often all deterministic policies. Oracles cannot find all of them, whatever the costs: within
+limits, a deterministic plan may lie below the hull of the others.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from manyways.model.mdp import MDP
+from manyways.model.occupancy import first_best
 from manyways.objectives import Candidates, SetObjective
 from manyways.polytope import Polytope, Vertex
 from manyways.types import Floats, Ints
@@ -26,8 +29,8 @@ SAME = 1e-9
 SMALL = 20
 """Models with fewer states are small: there candidates and sets cost next to nothing."""
 MOST, MOST_IN_SMALL, RANDOM_SETS = 64, 128, 24
-TRIED = 4
-"""At most so many policies are tried for each candidate: within narrow limits, most of them are too poor."""
+TRIED, SQUARINGS = 8, 40
+"""At most so many policies are screened for each candidate: within narrow limits, most of them are too poor."""
 WORK = 1e7
 """Candidates are so few that all their distances take about this many logarithms."""
 RISE = 1e-10
@@ -95,35 +98,75 @@ class _Pool:
         self.plans: list[Vertex] = []
         self._rows: Floats = np.empty((0, size))
 
+    def is_new(self, occupancy: Floats) -> bool:
+        return not len(self._same(occupancy))
+
     def number(self, vertex: Vertex) -> int:
         """The number of a plan, which is added if it is new."""
-        same = np.flatnonzero(np.abs(self._rows - vertex.occupancy).max(axis=1) <= SAME) if self.plans else []
+        same = self._same(vertex.occupancy)
         if len(same):
             return int(same[0])
         self.plans.append(vertex)
         self._rows = np.vstack([self._rows, vertex.occupancy])
         return len(self.plans) - 1
 
+    def _same(self, occupancy: Floats) -> Ints:
+        """The numbers of plans with this occupancy: one or none."""
+        return np.flatnonzero(np.abs(self._rows - occupancy).max(axis=1) <= SAME)
+
 
 def _complete(polytope: Polytope, pool: _Pool, most: int) -> None:
-    """Add policies that differ from a candidate in one action, until there are `most` or no more."""
-    mdp, done = polytope.mdp, 0
-    tried = {plan.choices.tobytes() for plan in pool.plans if plan.choices is not None}
-    while done < len(pool.plans) < most and len(tried) < TRIED * most:
-        own, time = pool.plans[done].choices, pool.plans[done].occupancy
-        done += 1
-        if own is None:
-            continue
+    """Add policies that differ from a candidate in one action, then in two and so on, until there are `most` or no more.
+
+    Those that miss the floors are no candidates, but lead to others: where staying in one state is best, all policies that
+    are like it may be poor. All are screened roughly, many at once; candidates are then computed exactly.
+    """
+    mdp, tried = polytope.mdp, 0
+    waiting: deque[tuple[Ints, Floats]] = deque()
+    for plan in pool.plans:  # where only the occupancy is known, any choice will do in states that are not visited
+        own = first_best(mdp, plan.occupancy) if plan.choices is None else np.asarray(plan.choices, np.int64)
+        waiting.append((own, plan.occupancy))
+    seen = {choices.tobytes() for choices, _ in waiting}
+    while waiting and len(pool.plans) < most and tried < TRIED * most:
+        own, time = waiting.popleft()
         taken = own[mdp.choice_state]
-        for choice in np.flatnonzero((time[taken] > 0) & (taken != np.arange(mdp.n_choices))):
-            changed = np.array(own)
+        near = []
+        for choice in np.flatnonzero((time[taken] > SAME) & (taken != np.arange(mdp.n_choices))):
+            changed = np.array(own, dtype=np.int64)
             changed[mdp.choice_state[choice]] = choice
-            if changed.tobytes() in tried:
-                continue
-            tried.add(changed.tobytes())
-            vertex = polytope.vertex_of_one_class(changed)
-            if vertex is not None and polytope.meets_floors(vertex.occupancy):
-                pool.number(vertex)
+            if changed.tobytes() not in seen:
+                seen.add(changed.tobytes())
+                near.append(changed)
+        if not near:
+            continue
+        tried += len(near)
+        for changed, rough in zip(near, _rough_occupancies(polytope, np.stack(near)), strict=True):
+            waiting.append((changed, rough))
+            if polytope.meets_floors(rough) and pool.is_new(rough):
+                vertex = polytope.vertex_of_one_class(changed)
+                if vertex is not None and polytope.meets_floors(vertex.occupancy) and len(pool.plans) < most:
+                    pool.number(vertex)
+
+
+def _rough_occupancies(polytope: Polytope, choices: Ints) -> Floats:
+    """(C, S) policies of a small model -> (C, N) their occupancies, wrong where chains mix very slowly.
+
+    The long run is a high power of the chain that waits in every second step; so waiting, it has no period.
+    """
+    mdp, discount = polytope.mdp, polytope.criterion.discount
+    p = mdp.transitions.toarray()[choices]
+    if discount < 1:
+        system = np.eye(mdp.n_states) - discount * p.transpose(0, 2, 1)
+        visits = np.linalg.solve(system, np.broadcast_to((1 - discount) * mdp.start, choices.shape)[..., None])[..., 0]
+    else:
+        p = (p + np.eye(mdp.n_states)) / 2
+        for _ in range(SQUARINGS):
+            p = p @ p
+            p /= p.sum(axis=2, keepdims=True)
+        visits = mdp.start @ p
+    occupancies = np.zeros((len(choices), mdp.n_choices))
+    np.put_along_axis(occupancies, choices, visits, axis=1)
+    return occupancies
 
 
 def _swapped(candidates: Candidates, members: Ints, fixed: int) -> Ints:

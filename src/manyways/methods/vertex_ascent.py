@@ -8,19 +8,21 @@ only if the objective rises. What makes this work are the costs that the oracle 
 choice is worth if all the time spent in its state were spent on it, which is exact for an exchange of actions that
 leaves the states' shares as they are (`objectives.divergence.secant_worths`). Other objectives give costs of their own.
 
-*Annealing.* States that a plan does not visit yet are judged as if it spent some time there. That time starts at about
-the typical time that the optimal plan spends on a step and shrinks in stages: first the plans spread out over different
-routes, then they settle.
+*Annealing.* States that a plan does not visit yet are judged as if it spent some time there. That time, the heat, starts
+at about the typical time that the optimal plan spends on a step, or more, and shrinks in stages: first the plans spread out
+over different routes, then they settle.
 
-*Starts.* In the first round the plans that do not exist yet are represented by random policies. Several starts are
-made, and the best result is kept. Objectives that know costs whose best plans are good candidates (`SetObjective.pool`)
-start from the best set of these plans instead, and further starts from random sets of them; there is nothing to anneal.
+*Starts.* In the first round the plans that do not exist yet are represented by random policies. A hot first round makes
+them forget these, so starts with the same heats end alike; starts with different heats do not. Each start takes one round
+in each of its stages. Then the best third of the starts settle: rounds until no plan can be improved. Objectives that know
+costs whose best plans are good candidates (`SetObjective.pool`) start from the best set of these plans instead, and further
+starts from random sets of them; there is nothing to anneal.
 
 *Exchanges.* At the end, on models small enough for it and for objectives that allow it, every exchange of one action in
 one plan is tried with the exact objective, until none helps (`methods.exchange`).
 
-*Recombination.* For other objectives, the best set among all plans that any start has met is chosen at the end
-(`methods.recombination`).
+*Recombination.* For other objectives, and in small models with limits, the best set among all plans that any start has
+met is chosen at the end (`methods.recombination`).
 
 docs/default-method.md has the measurements behind each of these.
 """
@@ -34,7 +36,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count, islice, zip_longest
 from numbers import Real
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -42,7 +44,7 @@ from manyways.errors import SettingError, check_integer
 from manyways.methods.ascent import Ascent, Halted, Status, Trace, Watch
 from manyways.methods.base import METHODS, Method
 from manyways.methods.exchange import exchange_actions, exchangeable, neighbours
-from manyways.methods.recombination import best_of_pool, most_candidates, recombined
+from manyways.methods.recombination import SMALL, best_of_pool, most_candidates, recombined
 from manyways.objectives import SetObjective
 from manyways.polytope import Answer, Polytope, Vertex
 from manyways.types import Floats
@@ -56,6 +58,16 @@ RISE = 1e-10
 """A step counts if it raises the objective by more than this, relative to the objective's scale."""
 WORTH_A_ROUND = 1e-5
 """Only a rise of more than this, on the same scale, makes the other plans try again before the stage ends."""
+HEATS = ((10.0, 1.0, 0.1), (1.0, 0.35), (2.0, 0.7, 0.2, 0.05))
+"""The stages of the starts, in turn, in units of the optimal plan's typical time per step."""
+COLD_HEATS = HEATS[1:2]
+"""Of the single start in large models."""
+SETTLING = 1e-3
+LARGE = 20_000
+"""From this many states on, one start has to suffice."""
+
+_Job = TypeVar("_Job")
+_Result = TypeVar("_Result")
 
 
 @METHODS.add
@@ -64,9 +76,11 @@ class VertexAscent(Method):
     """The default: annealed vertex steps from several starts, then exchanges of single actions.
 
     Attributes:
-        starts: how many starts; by default as many as cost little: 1 from 150 states on, more for smaller models, up
-            to 8.
-        stages: time assumed in unvisited states, in units of the optimal plan's typical time per step.
+        starts: how many starts; by default as many as cost little: 3, more in models with less than 150 states, and 1 in
+            models with 20,000 states or more.
+        stages: time assumed in unvisited states, in units of the optimal plan's typical time per step. By default the
+            starts take turns with three schedules, one round for each stage, and the best of them settle. If stages are
+            given, every start goes through them, each stage until nothing improves.
         exchanges: whether to end with the search over single actions (up to 2,500 states).
         workers: threads that share the starts; the result does not depend on it.
     """
@@ -75,7 +89,7 @@ class VertexAscent(Method):
     respects_floors: ClassVar[bool] = True
 
     starts: int | None = None
-    stages: tuple[float, ...] = (1.0, 0.35, 1e-3)
+    stages: tuple[float, ...] | None = None
     exchanges: bool = True
     workers: int = 1
 
@@ -83,6 +97,8 @@ class VertexAscent(Method):
         if self.starts is not None:
             check_integer("starts", self.starts, 1)
         check_integer("workers", self.workers, 1)
+        if self.stages is None:
+            return
         given = tuple(self.stages) if isinstance(self.stages, Iterable) else ()
         if not given or not all(_is_positive(stage) for stage in given):
             raise SettingError(f"stages must be a sequence of positive numbers, found {self.stages!r}")
@@ -99,10 +115,14 @@ class VertexAscent(Method):
     ) -> Ascent:
         """Find vertices that make, with the `fixed` ones before them, k plans of high objective."""
         optimum = polytope.optimum
-        starts = 1 if k == 1 else (self.starts or _affordable_starts(polytope.mdp.n_states))
-        streams = np.random.SeedSequence(seed).spawn(starts)
-        log = _Log(starts, watch)
         pool: list[Vertex] = []
+        log = _Log(watch)
+        if k > 1:
+            with log.halting():
+                pool += self._pool(polytope, objective, k, watch)
+        log.starts = starts = 1 if k == 1 else self.starts or _affordable_starts(polytope.mdp.n_states, bool(pool))
+        streams = np.random.SeedSequence(seed).spawn(starts)
+        heats = COLD_HEATS if starts == 1 else HEATS
 
         def climb(number: int) -> _Climb:
             # The work space of an oracle serves one thread at a time.
@@ -112,33 +132,31 @@ class VertexAscent(Method):
                 rng = np.random.default_rng(streams[number])
                 if pool:
                     climb.start_from(pool, None if number == 0 else rng)
-                    climb.run(self.stages[-1:], rng)
-                else:
+                    climb.run(self.stages[-1:] if self.stages else (SETTLING,), rng)
+                elif self.stages:
                     climb.run(self.stages, rng)
+                else:
+                    climb.run(heats[number % len(heats)], rng, once=True)
             log.finished += 1
             return climb
 
-        if k > 1:
+        def settle(climb: _Climb) -> None:
             with log.halting():
-                pool += self._pool(polytope, objective, k, watch)
+                climb.run((SETTLING,))
 
-        if self.workers == 1 or starts == 1:
-            climbs = []
-            for number in range(starts):
-                climbs.append(climb(number))
-                if log.status is not None:
-                    break
-        else:
-            with ThreadPoolExecutor(self.workers) as threads:
-                climbs = list(threads.map(climb, range(starts)))
+        climbs = self._spread(climb, range(starts), log)
+        if k > 1 and not pool and not self.stages and log.status is None:
+            ahead = sorted(climbs, key=lambda climb: -climb.value)[: -(-starts // len(HEATS))]
+            log.starts, log.finished = starts + len(ahead), starts
+            self._spread(settle, ahead, log)
         best = max(climbs, key=lambda climb: climb.value)  # of equals the first, whatever the order of arrival
         distinct = True
         if log.status is None and k > 1:
             with log.halting():
                 watch.check()
-                if objective.exchange_form(k) is None:
+                if objective.exchange_form(k) is None or (polytope.floors and polytope.mdp.n_states < SMALL):
                     best.recombine(climbs, np.random.default_rng(streams[0].spawn(1)[0]))
-                elif self.exchanges and exchangeable(polytope, objective, k, best.plans[len(fixed) :]):
+                if self.exchanges and exchangeable(polytope, objective, k, best.plans[len(fixed) :]):
                     best.exchange()
                 distinct = best.part_duplicates()
         status = log.status or (Status.CONVERGED if distinct else Status.FEWER_PLANS)
@@ -146,6 +164,18 @@ class VertexAscent(Method):
         known = [vertex.choices for vertex in new if vertex.choices is not None]
         choices = np.stack(known) if len(known) == len(new) else None
         return Ascent(np.stack([v.occupancy for v in new]), status, Trace.of(log.rows), choices)
+
+    def _spread(self, work: Callable[[_Job], _Result], jobs: Sequence[_Job], log: _Log) -> list[_Result]:
+        """The results of jobs, in this thread or in several; ends early if the search is halted."""
+        if self.workers > 1 and len(jobs) > 1:
+            with ThreadPoolExecutor(self.workers) as threads:
+                return list(threads.map(work, jobs))
+        results = []
+        for job in jobs:
+            results.append(work(job))
+            if log.status is not None:
+                break
+        return results
 
     def _pool(self, polytope: Polytope, objective: SetObjective, k: int, watch: Watch) -> list[Vertex]:
         """The best plan, and the best plans for the costs that the objective names."""
@@ -176,8 +206,8 @@ class VertexAscent(Method):
 class _Log:
     """What the starts share: the trace, the watch, and the status of a search that was ended early."""
 
-    def __init__(self, starts: int, watch: Watch) -> None:
-        self.watch, self.starts, self.finished = watch, starts, 0
+    def __init__(self, watch: Watch) -> None:
+        self.watch, self.starts, self.finished = watch, 1, 0
         self.status: Status | None = None
         self.rows: list[tuple[float, float, float, float, int]] = []
         self.calls = 0
@@ -230,7 +260,9 @@ class _Climb:
         self.value, self._founded = self._value(), True
         self.met.extend(pool)
 
-    def run(self, stages: tuple[float, ...], rng: np.random.Generator) -> None:
+    def run(self, stages: tuple[float, ...], rng: np.random.Generator | None = None, *, once: bool = False) -> None:
+        """Go through the stages, each until a whole round improves nothing, or only `once` round. The first call needs
+        an `rng` unless there are plans to start from."""
         if self.k == 1:
             self.log.step(self.value, 0.0, 1.0)
             return
@@ -238,29 +270,31 @@ class _Climb:
         typical = float(optimum.occupancy @ optimum.occupancy)
         scale = self.objective.size(optimum.value)
         rows = [vertex.occupancy for vertex in self.plans]
-        if not self._founded:
+        founding = free if not self._founded and rng is not None else 0
+        if founding and rng is not None:
             rows[fixed:] = [self.polytope.wander(rng) for _ in range(free)]
+        self._founded = True
         working = self.objective.working_set(rows)
-        warm = [optimum] * self.k
+        warm: list[Vertex] = [vertex if isinstance(vertex, Answer) else optimum for vertex in self.plans]
         for number, stage in enumerate(stages):
             idle = tried = 0
-            while idle < free:
+            while idle < free and not (once and tried == free):
                 self.log.watch.check()
                 i = fixed + tried % free
-                warm[i] = self.polytope.best(working.costs(i, stage * typical), warm[i])
-                self.met.append(Vertex(warm[i].occupancy, warm[i].choices))
-                offer = working.offer(i, warm[i].occupancy)
+                answer = warm[i] = self.polytope.best(working.costs(i, stage * typical), warm[i])
+                self.met.append(Vertex(answer.occupancy, answer.choices))
+                offer = working.offer(i, answer.occupancy)
                 # A random policy is not a plan yet: replace it in any case.
-                founding = not self._founded and number == 0 and tried < free
-                if founding or offer.after > offer.before + RISE * scale:
+                if (founding > 0 and number == 0) or offer.after > offer.before + RISE * scale:
                     working.accept(offer)
-                    self.plans[i], self.value = warm[i], working.value
+                    self.plans[i], self.value = answer, working.value
                     idle = 0 if offer.after > offer.before + WORTH_A_ROUND * scale else idle + 1
                 else:
                     idle += 1
                 tried += 1
-                # A stage takes about four rounds, and ends after a whole round without success.
-                share = max(idle / free, tried / (tried + 4 * free))
+                founding -= 1
+                # Until nothing improves, a stage takes about four rounds.
+                share = max(idle / free, tried / (tried + 4 * free), once * tried / free)
                 self.log.step(self.value, offer.rise, (number + share) / len(stages))
 
     def _value(self) -> float:
@@ -342,5 +376,8 @@ def _among(row: Floats, others: list[Floats]) -> bool:
     return any(np.abs(row - other).max() <= SAME for other in others)
 
 
-def _affordable_starts(states: int) -> int:
-    return int(np.clip(150 // states, 1, 8))
+def _affordable_starts(states: int, founded: bool) -> int:
+    """How many starts cost little; where plans to start from are known (`founded`), one of them is far better than others."""
+    if founded or states >= LARGE:
+        return int(np.clip(150 // states, 1, 8))
+    return int(np.clip(450 // states, 3, 9))

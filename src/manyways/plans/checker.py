@@ -226,6 +226,10 @@ def _usable(*vectors: Floats) -> bool:
 # ---- plans --------------------------------------------------------------------------------------
 
 
+EXACT_UP_TO = 50_000
+"""Plans that reach more states may be checked in plain arithmetic; others need vectors that prove what they earn."""
+
+
 @dataclass(frozen=True, eq=False)
 class PlanProof:
     """The vectors from which statements about one plan are proved; sums of m vectors hold more digits than one.
@@ -251,6 +255,7 @@ class SetProof:
         plans: those of each plan; None for a plan about which nothing can be proved exactly.
         best: (N,) a policy with the highest reward.
         best_plan: the vectors for that policy; None if nothing can be proved exactly.
+        best_x: (N,) the occupancy of that policy if there are no vectors for it.
         optimum: (m, S) relative values that bound the reward of every policy, with (f,) `optimum_multipliers` of the
             floors that belong to the criterion.
         gap: (k, S) relative values that bound what any policy has along the gradient by each plan, with (k, f)
@@ -264,6 +269,7 @@ class SetProof:
     gap: Floats | None
     optimum_multipliers: Floats = field(default_factory=lambda: np.empty(0))
     gap_multipliers: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    best_x: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)

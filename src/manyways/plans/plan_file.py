@@ -147,8 +147,9 @@ def _proof_arrays(proof: SetProof | None) -> dict[str, np.ndarray]:
         return {}
     arrays = {"proof/best": proof.best, "proof/optimum": proof.optimum}
     arrays |= {"proof/multipliers/optimum": proof.optimum_multipliers, "proof/multipliers/gap": proof.gap_multipliers}
-    if proof.gap is not None:
-        arrays["proof/gap"] = proof.gap
+    arrays |= {
+        f"proof/{name}": value for name, value in (("gap", proof.gap), ("best_x", proof.best_x)) if value is not None
+    }
     for name, part in {"best": proof.best_plan, **dict(enumerate(proof.plans))}.items():
         if part is not None:
             arrays |= {f"proof/{name}/{field}": np.asarray(value) for field, value in vars(part).items()}
@@ -176,7 +177,8 @@ def _proof(arrays: Mapping[str, np.ndarray], k: int, mdp: MDP) -> SetProof | Non
     if any(part.dtype.kind != "f" for part in (best, optimum, own, multipliers)):
         raise ModelError("the arrays of the proof must be numbers")
     plans = tuple(plan(i) for i in range(k))
-    return SetProof(plans, best, plan("best"), np.atleast_2d(optimum), arrays.get("proof/gap"), own, multipliers)
+    gap, best_x = arrays.get("proof/gap"), arrays.get("proof/best_x")
+    return SetProof(plans, best, plan("best"), np.atleast_2d(optimum), gap, own, multipliers, best_x)
 
 
 def _limits(given: Any) -> Limits:

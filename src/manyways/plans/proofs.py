@@ -21,6 +21,7 @@ from manyways.model.occupancy import chain, deterministic, factors_of, first_bes
 from manyways.objectives import SetObjective
 from manyways.objectives.base import SMOOTHING
 from manyways.plans.checker import (
+    EXACT_UP_TO,
     ExactModel,
     Interval,
     PlanProof,
@@ -33,12 +34,12 @@ from manyways.plans.checker import (
 from manyways.polytope import Answer, Polytope, Vertex
 from manyways.types import Floats, Ints
 
-FACTORISED = 50_000
 """Plans that can be in more states than this get no exact proof: the factors of their chain would fill the memory."""
 THREADS_FROM = 2_000
 """From this many states on, plans are proved side by side."""
 REFINEMENTS = 4
 SETTLED = 4e-16
+MOST_IMPROVEMENTS, NEARLY_BEST, ROUNDING = 20, 1e-10, 1e-14
 WELL_CHOSEN = 1e-4
 """A reference visited less often than this times the busiest state makes the system ill-conditioned."""
 
@@ -78,6 +79,8 @@ def prove_set(
     ]
     jobs.append((best, optimum.occupancy, anywhere))
     found = list(_side_by_side(mdp.n_states, lambda job: _proved(model, *job), jobs))
+    if not polytope.criterion.own_floors(mdp):  # otherwise a better policy may break them
+        best, *found[-1:] = _improved(model, polytope, best, found[-1], anywhere)
     *plans, best_plan = [vectors for vectors, _ in found]
     proved = ProvedSet(model, tuple(plan for _, plan in found[:-1]), found[-1][1])
     values, own = _values_of_optimum(model, polytope, optimum, best_plan, anywhere)
@@ -95,7 +98,8 @@ def prove_set(
                 multipliers[i] = answer.multipliers
     except Halted:  # the plans are valid; only how good they are together stays unknown
         gap = None
-    return SetProof(tuple(plans), best, best_plan, values, gap, own, multipliers), proved
+    best_x = optimum.occupancy if best_plan is None else None
+    return SetProof(tuple(plans), best, best_plan, values, gap, own, multipliers, best_x), proved
 
 
 def _values_of_optimum(
@@ -125,11 +129,45 @@ def _side_by_side(n_states: int, work: Callable[[_Job], _Result], jobs: Sequence
         return pool.map(work, jobs)
 
 
-def _proved(
-    model: ExactModel, policy: Floats, occupancy: Floats, states: Ints | None
-) -> tuple[PlanProof | None, ProvedPlan | None]:
+def _proved(model: ExactModel, policy: Floats, occupancy: Floats, states: Ints | None) -> _Proved:
     vectors = prove(model, policy, occupancy, states=states)
     return vectors, None if vectors is None else prove_plan(model, policy, vectors)
+
+
+_Proved = tuple[PlanProof | None, ProvedPlan | None]
+
+
+def _improved(
+    model: ExactModel, polytope: Polytope, policy: Floats, found: _Proved, states: Ints
+) -> tuple[Floats, _Proved]:
+    """Policy iteration from a policy that is nearly the best, until its own values prove that it is the best.
+
+    Oracles end when the optimum is known well enough to search with. In states that are hardly ever met, their policy may
+    still take a choice that is worse by so little, which the certificate would have to count.
+    """
+    mdp = model.mdp
+    rows = np.flatnonzero(np.isin(model.state, states))
+    for _ in range(MOST_IMPROVEMENTS):
+        if found[0] is None:
+            break
+        surplus = np.full(mdp.n_choices, -np.inf)
+        surplus[rows] = _middle(model.surplus(rows, model.reward, found[0].h))
+        own = first_best(mdp, policy)
+        gain = float(np.median(surplus[own[states]]))
+        if surplus.max() - gain <= NEARLY_BEST * abs(gain):
+            break
+        best = first_best(mdp, surplus)
+        better = surplus[best] > surplus[own] + ROUNDING * (np.abs(model.reward[best]) + np.abs(found[0].h).sum(axis=0))
+        choices = np.where(better, best, own)
+        vertex = polytope.vertex_of_one_class(choices) if better.any() else None
+        if vertex is None:
+            break
+        again = deterministic(mdp, choices)
+        proved = _proved(model, again, vertex.occupancy, states)
+        if proved[0] is None:
+            break
+        policy, found = again, proved
+    return policy, found
 
 
 def _costs_of_gap(
@@ -167,7 +205,7 @@ def prove(
 
 
 def _chain_of(model: ExactModel, policy: Floats, occupancy: Floats, states: Ints) -> _Chain | None:
-    if len(states) > FACTORISED:
+    if len(states) > EXACT_UP_TO:
         return None
     time = state_occupancy(model.mdp, occupancy)[states]
     try:

@@ -24,6 +24,7 @@ from manyways.objectives import SetObjective
 from manyways.objectives.base import SMOOTHING
 from manyways.plans.certificate import Certificate, Check
 from manyways.plans.checker import (
+    EXACT_UP_TO,
     ExactModel,
     ProvedPlan,
     ProvedSet,
@@ -36,7 +37,7 @@ from manyways.plans.checker import (
 from manyways.plans.planset import PlanSet
 from manyways.plans.proofs import prove_set
 from manyways.polytope import Criterion, Floor, Polytope, feasible_plan, floors_of
-from manyways.types import Floats
+from manyways.types import Bools, Floats, Sparse
 
 EQUAL, PLAIN_EQUAL = 1e-9, 1e-6
 """How far claims may be from what is found, relative to what the plans earn: if it is proved with bounded rounding errors,
@@ -57,6 +58,7 @@ class Findings:
         rewards: (k,) values under the criterion; distances: (k, k); objective: what is found, each with how far it may be
             off.
         floors: how far plans are below the limits at most, relative to the size of their terms.
+        missing: about how many plans, the best policy included, nothing is proved although they reach few enough states.
         optimum: the value of the best policy that is known.
         bound: no policy has a higher value.
         gap: an upper bound on the Frank-Wolfe gap; infinite if its computation was interrupted.
@@ -72,6 +74,7 @@ class Findings:
     distance_errors: Floats
     objective: float
     floors: float | None
+    missing: int
     optimum: float
     bound: float
     gap: float
@@ -88,6 +91,7 @@ class Findings:
         checks = (
             Check("policies", self.shares, SHARES),
             Check("occupancies", self.off, EQUAL),
+            Check("proofs", float(self.missing), 0.0),
             Check("optimum proved", abs(self.bound - self.optimum) / self.size, self.tolerance),
         )
         if self.floors is not None:
@@ -131,6 +135,11 @@ def examine(
         x_proved, off = x, max(_plain_error(model, *pair) for pair in zip(policies, x, strict=True))
         rewards, reward_errors = criterion.values_of(x @ mdp.reward, x, mdp, top), np.zeros(len(x))
         distances, distance_errors = objective.distances(x), np.zeros((len(x), len(x)))
+    missing = sum(
+        plan is None and _provable(model, policy, policy > 0)
+        for plan, policy in zip(proved.plans, policies, strict=True)
+    )
+    missing += best is None and _provable(model, proof.best, np.ones(mdp.n_choices, bool))
     own = criterion.own_floors(mdp)
     bound = model.upper_bound(model.reward, proof.optimum, own, proof.optimum_multipliers) * model.unit
     return Findings(
@@ -143,12 +152,37 @@ def examine(
         distance_errors=distance_errors,
         objective=objective.value(x_proved),
         floors=_below_floors(claim, model, plans if exact else None, x),
-        optimum=top if best is None else float(_values(model, [best], criterion, top, lower=True)[0][0]),
+        missing=missing,
+        optimum=_plain_optimum(model, claim, proof)
+        if best is None
+        else float(_values(model, [best], criterion, top, lower=True)[0][0]),
         bound=criterion.value_bound(bound, top),
         gap=_gap(claim, model, plans if exact else None, x, proof),
         sizes=sizes,
         size=float(sizes.max()) if best is None else float(_sizes(mdp, (best.x @ earned)[None])[0]) * one,
     )
+
+
+def _provable(model: ExactModel, policy: Floats, used: Bools) -> bool:
+    """Whether vectors must prove what an (N,) policy earns: so few states are reached with the choices `used` (N,), and in
+    the long run it does not end in one of several parts of the model, which the vectors cannot tell apart."""
+    if int(model.reach(model.mdp.start > 0, used).sum()) > EXACT_UP_TO:
+        return False
+    return model.discount < 1 or _parts_in_the_end(chain(model.mdp, policy), model.mdp) == 1
+
+
+def _parts_in_the_end(p: Sparse, mdp: MDP) -> int:
+    """The number of recurrent classes of a chain within reach of the start."""
+    component, closed = closed_components(p)
+    return np.unique(component[reachable(p, mdp.start > 0) & closed[component]]).size
+
+
+def _plain_optimum(model: ExactModel, claim: Claim, proof: SetProof) -> float:
+    """What the best policy of the proof earns, in plain arithmetic; minus infinity if that is not known."""
+    x = proof.best_x
+    if x is None or not np.isfinite(x).all() or _plain_error(model, proof.best, x) > EQUAL:
+        return -np.inf
+    return float(claim.criterion.values_of(x[None] @ model.mdp.reward, x[None], model.mdp, claim.optimum)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,8 +285,11 @@ def _fits(proof: SetProof, plans: PlanSet, claim: Claim) -> bool:
     n, m, k = plans.mdp.n_states, plans.mdp.n_choices, plans.k
     own = len(claim.criterion.own_floors(plans.mdp))
     parts = [part for part in (*proof.plans, proof.best_plan) if part is not None]
+    if len(parts) <= len(proof.plans) and n <= EXACT_UP_TO:  # some are missing
+        return False
     return bool(
         len(proof.plans) == k
+        and (proof.best_plan is not None or (proof.best_x is not None and proof.best_x.shape == (m,)))
         and proof.best.shape == (m,)
         and proof.optimum_multipliers.shape == (own,)
         and (proof.gap is None or proof.gap_multipliers.shape == (k, len(claim.floors)))
@@ -349,10 +386,6 @@ def _plain_error(model: ExactModel, policy: Floats, x: Floats) -> float:
     wrong = max(shares, flow_residual(mdp, x, discount))
     if not wrong <= EQUAL:  # also if it is NaN
         return wrong if np.isfinite(wrong) else float("inf")
-    if discount == 1:
-        p = chain(mdp, policy)
-        component, closed = closed_components(p)
-        ends = np.unique(component[reachable(p, mdp.start > 0) & closed[component]])
-        if ends.size > 1:
-            return max(wrong, float(np.abs(long_run_occupancy(mdp, policy) - x).sum()))
+    if discount == 1 and _parts_in_the_end(chain(mdp, policy), mdp) > 1:
+        return max(wrong, float(np.abs(long_run_occupancy(mdp, policy) - x).sum()))
     return wrong

@@ -38,6 +38,7 @@ RISE = 1e-10
 """A chord that a solve raises by less than this, relative to the size of its terms, counts as final."""
 TIGHT = 1e-8
 """Choices whose surplus is below the largest by less than this, relative to the costs, count as optimal."""
+NUDGE = 1e-9
 MET = 1e-12
 """A floor counts as met if it is missed by less than this, relative to the size of its terms: by rounding."""
 
@@ -140,7 +141,9 @@ class Floored:
         bound = answer.bound - float(multipliers @ self._levels)
         chosen = found.inside
         if found.beyond and multipliers.any():
-            chosen = self._between(c + multipliers @ self._weights, answer, c, found)
+            several = self._randomised and len(self._levels) > 1
+            costs = c + multipliers @ self._weights
+            chosen = self._mixture(c, answer, found) if several else self._between(costs, answer, c, found)
         return Answer(
             chosen.occupancy,
             chosen.choices,
@@ -271,6 +274,19 @@ class Floored:
         surplus = costs + self._discount * ahead - h[mdp.choice_state]
         size = np.abs(costs) + np.abs(ahead) + np.abs(h)[mdp.choice_state]
         return surplus >= surplus.max() - TIGHT * size
+
+    def _mixture(self, c: Floats, answer: Answer, found: _Found) -> Vertex:
+        """The best mixture of the plans found that meets all floors; with several floors that bind it mixes several plans."""
+        columns = [self._feasible, found.inside, *found.beyond, answer]
+        _, reached, shares = self._master(c, columns)
+        used = [v for v, share in zip(columns, shares, strict=True) if share > 0]
+        together = all(self._share_a_state(used[0], other) for other in used[1:])
+        if not together or reached <= c @ found.inside.occupancy:
+            return found.inside
+        x = shares @ np.stack([v.occupancy for v in columns])
+        if not self.meets(x):  # by rounding
+            x = (1 - NUDGE) * x + NUDGE * self._feasible.occupancy
+        return Vertex(x) if self.meets(x) else found.inside
 
     def _mixed(self, good: Vertex, bad: Vertex) -> Vertex:
         """The mixture of two plans that just meets the floor; `good` alone if no policy has that mixture."""

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.optimize import isotonic_regression
 
 from manyways.errors import SettingError, check_integer
 from manyways.studies.contestants import CONTESTANTS, REPRESENTATIVE, UNLIMITED
@@ -25,6 +26,7 @@ from manyways.studies.shares import ALL, MEASURES, WITHIN, Shares, shares_of_rou
 from manyways.studies.study import Report, Study, StudyResults, Table
 from manyways.studies.trial import Trial
 from manyways.studies.verdicts import interval
+from manyways.types import Floats
 
 KINDS = ("four-rooms", "nine-rooms", "field", "network")
 """Kinds of generated worlds; a name of one of them stands for worlds with several seeds."""
@@ -183,13 +185,18 @@ def _by_size(shares: Shares) -> Figure:
             if found[-1] > LOWEST_SHARE:
                 lines[name] = found[-1]
             panel.set_xticks(sizes)
-        at = LOWEST_SHARE
-        for name in sorted(lines, key=lambda name: lines[name]):  # names from below, each above the one before
-            at = max(at + 0.04, lines[name])
+        names = sorted(lines, key=lambda name: lines[name])
+        for name, at in zip(names, _apart([lines[name] for name in names], 0.04), strict=True):
             panel.annotate(f"  {name}", (max(sizes), at), fontsize=7, va="center", annotation_clip=False)
         panel.set_ylim(LOWEST_SHARE, 1.02)
         _label(panel, "size of the set, k", f"share of the possible gain\n{MEASURES[measure]}")
     return figure
+
+
+def _apart(heights: Sequence[float], gap: float) -> Floats:
+    """Rising heights moved as little as possible, such that neighbours are at least `gap` apart."""
+    steps = gap * np.arange(len(heights))
+    return isotonic_regression(np.asarray(heights) - steps).x + steps
 
 
 def _round_figures(found: Results, settings: PreferenceSettings) -> dict[str, Figure]:
