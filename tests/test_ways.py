@@ -11,6 +11,7 @@ import pytest
 import manyways as mw
 from buildings import building, passages_of
 from manyways.methods.clones import CLONE
+from manyways.objectives.divergence import divergences_from
 from problems import random_accessible_mdp
 
 
@@ -97,3 +98,13 @@ def test_three_passages(tmp_path):
 def test_questions_that_mean_nothing(apart, most, words):
     with pytest.raises(mw.SettingError, match=words):
         mw.how_many(diamond(2), apart=apart, most=most)
+
+
+def test_no_plan_of_a_set_is_far_from_all_ways():
+    """Nine rooms 8: a search from plan to plan alone finds three ways and says that a fourth would be like the first."""
+    mdp = mw.read("nine-rooms:8")
+    ways = mw.how_many(mdp, slack=0.1)
+    near = mw.Near().on(mdp)
+    found = [near.forward(mw.Average().occupancy(mdp, policy)) for policy in ways.policies]
+    for x in mw.plan(mdp, 8, slack=0.1).occupancies:
+        assert divergences_from(near.forward(x), found).min() < ways.apart

@@ -20,7 +20,7 @@ from manyways.describe.wording import percent
 from manyways.errors import SettingError, check_integer, check_number
 from manyways.formats import read
 from manyways.methods import Progress, Watch
-from manyways.methods.farthest import farthest_plan
+from manyways.methods.farthest import farthest_plan, scattered_plans
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import deterministic
 from manyways.objectives import LeastDivergence
@@ -104,9 +104,10 @@ def how_many(
     worth = LeastDivergence(inf).on(task.polytope.mdp, kind.on(mdp))
     watch, distances, like = Watch(None, progress), [], None
     ways: list[Vertex] = [task.polytope.optimum]
+    scattered = scattered_plans(task.polytope, seed)
     while len(ways) < most:
         watch.tell(len(ways), most, distances[-1] if distances else float("nan"), "looking for another way")
-        new = farthest_plan(task.polytope, worth, ways, seed)
+        new = farthest_plan(task.polytope, worth, ways, seed, candidates=scattered)
         row = worth.distances(np.stack([v.occupancy for v in (*ways, new)]))[-1, :-1]
         distances.append(float(row.min()))
         if distances[-1] < apart:

@@ -77,7 +77,7 @@ def test_a_gap_may_be_claimed_larger_than_it_is(plans):
 def test_certificate_reads_well(plans):
     assert repr(mw.verify(SMALL, plans)) == "Certificate(ok, 13 checks)"
     wrong = dataclasses.replace(plans, objective=0.0)
-    assert repr(mw.verify(SMALL, wrong)) == "Certificate(FAILED: objective, 12 checks)"
+    assert repr(mw.verify(SMALL, wrong)) == "Certificate(FAILED: objective, 13 checks)"
 
 
 @pytest.mark.parametrize(("error", "ok"), [(0.0, True), (0.5, True), (0.51, False), (np.inf, False), (np.nan, False)])
@@ -297,3 +297,9 @@ def test_large_models_state_the_best_policy_in_plain_arithmetic(monkeypatch):
     for best_x in (plans.occupancies[1], 0.5 * plans.proof.best_x, np.full_like(plans.proof.best_x, np.nan)):
         assert not mw.verify(again.mdp, replace(again, proof=replace(again.proof, best_x=best_x))).ok
     assert not mw.verify(again.mdp, replace(again, optimal_reward=1.001 * plans.optimal_reward)).ok
+
+
+def test_vectors_that_prove_nothing_are_noticed(plans):
+    broken = replace(plans.proof.plans[0], y=np.zeros_like(plans.proof.plans[0].y))
+    proof = replace(plans.proof, plans=(broken, *plans.proof.plans[1:]))
+    assert "proofs" in {check.name for check in mw.verify(SMALL, replace(plans, proof=proof)).failed}

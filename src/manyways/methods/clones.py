@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from manyways.methods.ascent import Watch
-from manyways.methods.farthest import farthest_plan
+from manyways.methods.farthest import farthest_plan, scattered_plans
 from manyways.objectives import SetObjective
 from manyways.polytope import Polytope, Vertex
 from manyways.types import Floats
@@ -46,6 +46,7 @@ def without_clones(
         The plans, and the number of the one that a further plan would be like, if plans were left out.
     """
     found, like = list(plans), None
+    scattered: list[Vertex] | None = None
     for _ in range(2 * len(plans)):
         if len(found) == 1:
             break
@@ -55,7 +56,9 @@ def without_clones(
         if j < 0 or distance >= max(np.log(2) / CLONE, enough):
             break
         rest = [plan for number, plan in enumerate(found) if number != j]
-        new = farthest_plan(polytope, least, rest, seed, watch)
+        if apart is not None and scattered is None:  # only where the number of ways is claimed: this takes time
+            scattered = scattered_plans(polytope, seed, watch)
+        new = farthest_plan(polytope, least, rest, seed, watch, scattered or ())
         away = float(least.distances(np.stack([plan.occupancy for plan in (*rest, new)]))[-1, :-1].min())
         if away > CLONE * distance or distance < enough <= away:
             found[j] = new

@@ -9,14 +9,45 @@ import numpy as np
 from manyways.methods.ascent import Watch
 from manyways.methods.vertex_ascent import VertexAscent
 from manyways.objectives import SetObjective
+from manyways.objectives.divergence import divergences_from
 from manyways.polytope import Polytope, Vertex
+from manyways.preferences import Preferences
 
 HEATS = ((1.0, 0.35, 1e-3), (10.0, 1.0, 0.1, 1e-3))
 """Two schedules: which of them finds the plan farther away depends on the model."""
 
 
+SCATTERED, WORK = 24, 200_000
+"""So many plans for random preferences are candidates; fewer in models in which they would have more states together."""
+
+
+def scattered_plans(polytope: Polytope, seed: int, watch: Watch | None = None) -> list[Vertex]:
+    """The best plans for random preferences, added to the known reward: plans all over the limits.
+
+    A search that climbs from plan to plan may miss a way that is far from all of them; one of these is often near it.
+    """
+    mdp, x = polytope.mdp, polytope.optimum.occupancy
+    count = int(min(SCATTERED, WORK // mdp.n_states))
+    typical = float(x @ np.abs(mdp.reward - x @ mdp.reward)) / 2 or abs(float(x @ mdp.reward)) or 1.0
+    if not count:
+        return []
+    draws = Preferences().on(mdp, typical).draw(count, np.random.default_rng(seed))
+    found = []
+    for number in range(count):
+        if watch is not None:
+            watch.check()
+        answer = polytope.best(mdp.reward + draws.rewards([number])[0], polytope.optimum)
+        found.append(Vertex(answer.occupancy, answer.choices))
+    return found
+
+
 def farthest_plan(
-    polytope: Polytope, least: SetObjective, plans: Sequence[Vertex], seed: int, watch: Watch | None = None
+    polytope: Polytope,
+    least: SetObjective,
+    plans: Sequence[Vertex],
+    seed: int,
+    watch: Watch | None = None,
+    candidates: Sequence[Vertex] = (),
 ) -> Vertex:
     """The plan found whose least distance from the given plans is largest.
 
@@ -26,14 +57,13 @@ def farthest_plan(
         plans: at least one.
         seed: of every random draw.
         watch: ends the search early, with the best plan so far.
+        candidates: further plans that may be the farthest.
     """
-    best, farthest = plans[0], -np.inf
+    found = list(candidates)
     for stages in HEATS:
         method = VertexAscent(starts=1, stages=stages, exchanges=False)
-        found = method.run(polytope, least, len(plans) + 1, seed, watch or Watch(), plans)
-        rows = [plan.occupancy for plan in plans]
-        away = float(least.distances(np.stack([*rows, found.point[0]]))[-1, :-1].min())
-        if away > farthest:
-            best = Vertex(found.point[0], None if found.choices is None else found.choices[0])
-            farthest = away
-    return best
+        ascent = method.run(polytope, least, len(plans) + 1, seed, watch or Watch(), plans)
+        found.append(Vertex(ascent.point[0], None if ascent.choices is None else ascent.choices[0]))
+    images = [least.compared.forward(plan.occupancy) for plan in plans]
+    away = [divergences_from(least.compared.forward(plan.occupancy), images).min() for plan in found]
+    return found[int(np.argmax(away))]

@@ -141,8 +141,8 @@ class PlanSet(Sequence["Plan"]):
 
     @cached_property
     def guarantee(self) -> str | None:
-        """What holds for every plan, in one sentence; None if plans were not limited."""
-        return guarantee(self)
+        """What holds for every plan, in one sentence; None if plans were not limited, or that is not verified."""
+        return None if self.status is Status.NOT_VERIFIED else guarantee(self)
 
     @property
     def kept_below(self) -> tuple[int, ...]:
