@@ -53,7 +53,10 @@ def test_same_doors_are_told_apart():
 
 
 def test_titles_use_the_words_of_the_sentences():
-    plans = mw.plan("nine-rooms:7", 6, 8.0, time_limit_s=60)
+    method = mw.VertexAscent(
+        starts=1, stages=(1.0, 0.35, 1e-3)
+    )  # with these plans no two have nearly the lowest reward
+    plans = mw.plan("nine-rooms:7", 6, 8.0, time_limit_s=60, method=method)
     found = portraits(plans)
     rewards, steps = plans.rewards, [value(plans, "steps to goal", plan) for plan in range(plans.k)]
     for plan, portrait in enumerate(found):

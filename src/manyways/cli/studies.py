@@ -166,7 +166,8 @@ def bench(
     parts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Any of: paper, others, growth, plans, certificates, start, memory, reading, studies; by default all."
+            help="Any of: paper, others, growth, plans, limits, price, preferences, rounds, near, certificates, start, memory, "
+            "studies, reading; by default all."
         ),
     ] = None,
     sizes: Annotated[

@@ -120,7 +120,9 @@ class VertexAscent(Method):
         if k > 1:
             with log.halting():
                 pool += self._pool(polytope, objective, k, watch)
-        log.starts = starts = 1 if k == 1 else self.starts or _affordable_starts(polytope.mdp.n_states, bool(pool))
+        starts = 1 if k == 1 else self.starts or _affordable_starts(polytope.mdp.n_states, bool(pool))
+        finalists = -(-starts // len(HEATS)) if k > 1 and not pool and not self.stages else 0
+        log.jobs = starts + finalists
         streams = np.random.SeedSequence(seed).spawn(starts)
         heats = COLD_HEATS if starts == 1 else HEATS
 
@@ -143,12 +145,11 @@ class VertexAscent(Method):
         def settle(climb: _Climb) -> None:
             with log.halting():
                 climb.run((SETTLING,))
+            log.finished += 1
 
         climbs = self._spread(climb, range(starts), log)
-        if k > 1 and not pool and not self.stages and log.status is None:
-            ahead = sorted(climbs, key=lambda climb: -climb.value)[: -(-starts // len(HEATS))]
-            log.starts, log.finished = starts + len(ahead), starts
-            self._spread(settle, ahead, log)
+        if finalists and log.status is None:
+            self._spread(settle, sorted(climbs, key=lambda climb: -climb.value)[:finalists], log)
         best = max(climbs, key=lambda climb: climb.value)  # of equals the first, whatever the order of arrival
         distinct = True
         if log.status is None and k > 1:
@@ -207,7 +208,7 @@ class _Log:
     """What the starts share: the trace, the watch, and the status of a search that was ended early."""
 
     def __init__(self, watch: Watch) -> None:
-        self.watch, self.starts, self.finished = watch, 1, 0
+        self.watch, self.jobs, self.finished = watch, 1, 0
         self.status: Status | None = None
         self.rows: list[tuple[float, float, float, float, int]] = []
         self.calls = 0
@@ -228,7 +229,7 @@ class _Log:
         self.rows.append((value, max(rise, 0.0), float(rise > 0), self.watch.elapsed(), self.calls))
         # The share of a start that is done is only an estimate and may fall; the progress bar must not.
         self.shown = max(self.shown, round(100 * (self.finished + share)))
-        self.watch.tell(self.shown, 100 * self.starts, self.best)
+        self.watch.tell(self.shown, 100 * self.jobs, self.best)
 
 
 class _Climb:
