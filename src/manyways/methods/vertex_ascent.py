@@ -18,8 +18,8 @@ in each of its stages. Then the best third of the starts settle: rounds until no
 costs whose best plans are good candidates (`SetObjective.pool`) start from the best set of these plans instead, and further
 starts from random sets of them; there is nothing to anneal.
 
-*Exchanges.* At the end, on models small enough for it and for objectives that allow it, every exchange of one action in
-one plan is tried with the exact objective, until none helps (`methods.exchange`).
+*Exchanges.* At the end, where it pays (`VertexAscent.exchanges`) and for objectives that allow it, every exchange of one
+action in one plan is tried with the exact objective, until none helps (`methods.exchange`).
 
 *Recombination.* For other objectives, and in small models with limits, the best set among all plans that any start has
 met is chosen at the end (`methods.recombination`).
@@ -63,6 +63,7 @@ HEATS = ((10.0, 1.0, 0.1), (1.0, 0.35), (2.0, 0.7, 0.2, 0.05))
 COLD_HEATS = HEATS[1:2]
 """Of the single start in large models."""
 SETTLING = 1e-3
+EXCHANGED_BELOW = 150
 LARGE = 20_000
 """From this many states on, one start has to suffice."""
 
@@ -81,7 +82,9 @@ class VertexAscent(Method):
         stages: time assumed in unvisited states, in units of the optimal plan's typical time per step. By default the
             starts take turns with three schedules, one round for each stage, and the best of them settle. If stages are
             given, every start goes through them, each stage until nothing improves.
-        exchanges: whether to end with the search over single actions (up to 2,500 states).
+        exchanges: whether to end with the search over single actions (up to 2,500 states). By default where it gains most
+            for its time: if plans are compared by something coarser than choices, in models with less than 150 states, and
+            if stages are given.
         workers: threads that share the starts; the result does not depend on it.
     """
 
@@ -90,7 +93,7 @@ class VertexAscent(Method):
 
     starts: int | None = None
     stages: tuple[float, ...] | None = None
-    exchanges: bool = True
+    exchanges: bool | None = None
     workers: int = 1
 
     def __post_init__(self) -> None:
@@ -157,7 +160,7 @@ class VertexAscent(Method):
                 watch.check()
                 if objective.exchange_form(k) is None or (polytope.floors and polytope.mdp.n_states < SMALL):
                     best.recombine(climbs, np.random.default_rng(streams[0].spawn(1)[0]))
-                if self.exchanges and exchangeable(polytope, objective, k, best.plans[len(fixed) :]):
+                if self._exchanges(objective) and exchangeable(polytope, objective, k, best.plans[len(fixed) :]):
                     best.exchange()
                 distinct = best.part_duplicates()
         status = log.status or (Status.CONVERGED if distinct else Status.FEWER_PLANS)
@@ -165,6 +168,12 @@ class VertexAscent(Method):
         known = [vertex.choices for vertex in new if vertex.choices is not None]
         choices = np.stack(known) if len(known) == len(new) else None
         return Ascent(np.stack([v.occupancy for v in new]), status, Trace.of(log.rows), choices)
+
+    def _exchanges(self, objective: SetObjective) -> bool:
+        if self.exchanges is not None:
+            return self.exchanges
+        few = objective.mdp.n_states < EXCHANGED_BELOW or objective.compared.places < objective.mdp.n_choices
+        return few or self.stages is not None
 
     def _spread(self, work: Callable[[_Job], _Result], jobs: Sequence[_Job], log: _Log) -> list[_Result]:
         """The results of jobs, in this thread or in several; ends early if the search is halted."""
