@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyways import MDP, Average, Behaviour, Labels, MeanDivergence, SettingError, StateActions, States
+from manyways import MDP, Average, Behaviour, Labels, MeanDivergence, SettingError, StateActions, States, VertexAscent
+from manyways.methods import Watch
 from manyways.objectives import (
     OBJECTIVES,
     DeterminantDivergence,
@@ -26,7 +27,7 @@ from manyways.objectives import (
 )
 from manyways.objectives.determinant_divergence import RIDGE
 from manyways.polytope import Polytope
-from problems import KNOWN, jsd, random_accessible_mdp, random_policy
+from problems import KNOWN, jsd, random_accessible_mdp, random_policy, vertices
 
 LN2, INF = log(2), float("inf")
 seeds = st.integers(0, 2**32 - 1)
@@ -354,3 +355,26 @@ def test_labels_are_compared_too():
     assert (
         0 < on(LeastDivergence(INF), labelled, Labels(["wet"])).value(x) < on(LeastDivergence(INF), labelled).value(x)
     )
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("tradeoff", [2.0, INF])
+def test_the_least_distance_reaches_the_best_of_all_sets(k, tradeoff):
+    """At least 95 % of random small models, against all sets of different vertices; never above."""
+    reached = judged = 0
+    for seed in range(60):
+        mdp = random_accessible_mdp(np.random.default_rng(seed), 4, 3)
+        corners = vertices(mdp, Average())
+        if len(corners) < k:
+            continue
+        worth, sets = on(LeastDivergence(tradeoff), mdp), np.array(list(combinations(range(len(corners)), k)))
+        apart = worth.distances(corners)
+        least = np.min([apart[sets[:, i], sets[:, j]] for i, j in combinations(range(k), 2)], axis=0)
+        reward = (corners @ mdp.reward)[sets].mean(axis=1)
+        best = float((least if tradeoff == INF else reward + tradeoff * least).max())
+        found = worth.value(VertexAscent().run(Polytope(mdp), worth, k, 0, Watch()).point)
+        assert found <= best + 1e-9
+        reached += found >= best - 1e-7
+        judged += 1
+    assert judged >= 40
+    assert reached >= 0.95 * judged
