@@ -28,7 +28,7 @@ from manyways.plans import Certificate, PlanSet
 from manyways.plans.checker import SetProof
 from manyways.plans.proofs import prove_set
 from manyways.plans.verification import Claim, Findings, compared_with, examine
-from manyways.polytope import CRITERIA, Criterion, Polytope, Vertex
+from manyways.polytope import CRITERIA, Criterion, Polytope, Vertex, shortest_way_costs
 from manyways.tasks import APART, Task, asked_limits, default_aim, default_criterion, settled_task
 from manyways.types import Floats
 
@@ -132,6 +132,7 @@ def plan(
             task.best,
             task.polytope.floors,
             tuple(i for i in range(len(policies)) if i not in stayed),
+            shortest_way_costs(task.limits, task.polytope.mdp),
         )
         proof, found = _examine(task.polytope, claim, policies, occupancies, watch, ascent)
     plans = PlanSet(
@@ -162,7 +163,7 @@ def plan(
         derived=derived,
     )
     # Where nothing is proved exactly, the claims are what was found, and comparing them would prove nothing.
-    claims = compared_with(found, plans, worth) if found.exact else ()
+    claims = compared_with(found, plans) if found.exact else ()
     return _certified(plans, Certificate((*found.checks, *claims)))
 
 
@@ -250,7 +251,7 @@ def _examine(
         watch.check_interrupt()
 
     with polytope.pausing(watch.check_interrupt):
-        proof, proved = prove_set(polytope, claim.objective, policies, occupancies, tell)
+        proof, proved = prove_set(polytope, claim.objective, policies, occupancies, tell, claim.shortest)
     return proof, examine(claim, policies, occupancies, proof, proved)
 
 

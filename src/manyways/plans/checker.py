@@ -260,6 +260,7 @@ class SetProof:
             floors that belong to the criterion.
         gap: (k, S) relative values that bound what any policy has along the gradient by each plan, with (k, f)
             `gap_multipliers` of all floors; None if their computation was interrupted.
+        way: (m, S) relative values that bound how short a way to the goal can be; None if that is not claimed.
     """
 
     plans: tuple[PlanProof | None, ...]
@@ -270,6 +271,7 @@ class SetProof:
     optimum_multipliers: Floats = field(default_factory=lambda: np.empty(0))
     gap_multipliers: Floats = field(default_factory=lambda: np.empty((0, 0)))
     best_x: Floats | None = None
+    way: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -148,7 +148,7 @@ def _proof_arrays(proof: SetProof | None) -> dict[str, np.ndarray]:
     arrays = {"proof/best": proof.best, "proof/optimum": proof.optimum}
     arrays |= {"proof/multipliers/optimum": proof.optimum_multipliers, "proof/multipliers/gap": proof.gap_multipliers}
     arrays |= {
-        f"proof/{name}": value for name, value in (("gap", proof.gap), ("best_x", proof.best_x)) if value is not None
+        f"proof/{name}": value for name, value in (("gap", proof.gap), ("best_x", proof.best_x), ("way", proof.way)) if value is not None
     }
     for name, part in {"best": proof.best_plan, **dict(enumerate(proof.plans))}.items():
         if part is not None:
@@ -177,8 +177,9 @@ def _proof(arrays: Mapping[str, np.ndarray], k: int, mdp: MDP) -> SetProof | Non
     if any(part.dtype.kind != "f" for part in (best, optimum, own, multipliers)):
         raise ModelError("the arrays of the proof must be numbers")
     plans = tuple(plan(i) for i in range(k))
-    gap, best_x = arrays.get("proof/gap"), arrays.get("proof/best_x")
-    return SetProof(plans, best, plan("best"), np.atleast_2d(optimum), gap, own, multipliers, best_x)
+    gap, best_x, way = (arrays.get(f"proof/{name}") for name in ("gap", "best_x", "way"))
+    way = None if way is None else np.atleast_2d(way)
+    return SetProof(plans, best, plan("best"), np.atleast_2d(optimum), gap, own, multipliers, best_x, way)
 
 
 def _limits(given: Any) -> Limits:

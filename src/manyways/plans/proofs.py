@@ -34,7 +34,6 @@ from manyways.plans.checker import (
 from manyways.polytope import Answer, Polytope, Vertex
 from manyways.types import Floats, Ints
 
-"""Plans that can be in more states than this get no exact proof: the factors of their chain would fill the memory."""
 THREADS_FROM = 2_000
 """From this many states on, plans are proved side by side."""
 REFINEMENTS = 4
@@ -53,6 +52,7 @@ def prove_set(
     policies: Floats,
     x: Floats,
     tell: Callable[[int], None] = lambda _: None,
+    shortest: Floats | None = None,
 ) -> tuple[SetProof, ProvedSet]:
     """Find the vectors for (k, N) policies and occupancies; `tell` is called before each plan with its number.
 
@@ -64,6 +64,7 @@ def prove_set(
         objective: what was maximised.
         policies, x: (k, N).
         tell: called with the number of each plan before its part of the gap is bounded.
+        shortest: (N,) costs of which every plan has at most zero, because no way to the goal is shorter than claimed.
 
     Returns:
         The vectors, and what they prove about the plans.
@@ -80,7 +81,9 @@ def prove_set(
     jobs.append((best, optimum.occupancy, anywhere))
     found = list(_side_by_side(mdp.n_states, lambda job: _proved(model, *job), jobs))
     if not polytope.criterion.own_floors(mdp):  # otherwise a better policy may break them
-        best, *found[-1:] = _improved(model, polytope, best, found[-1], anywhere)
+        better, vectors = _improved(model, polytope, best, found[-1][0], anywhere, model.reward)
+        if better is not best and vectors is not None:
+            best, found[-1] = better, (vectors, prove_plan(model, better, vectors))
     *plans, best_plan = [vectors for vectors, _ in found]
     proved = ProvedSet(model, tuple(plan for _, plan in found[:-1]), found[-1][1])
     values, own = _values_of_optimum(model, polytope, optimum, best_plan, anywhere)
@@ -99,7 +102,8 @@ def prove_set(
     except Halted:  # the plans are valid; only how good they are together stays unknown
         gap = None
     best_x = optimum.occupancy if best_plan is None else None
-    return SetProof(tuple(plans), best, best_plan, values, gap, own, multipliers, best_x), proved
+    way = None if shortest is None else _values_of_way(model, polytope, shortest, anywhere)
+    return SetProof(tuple(plans), best, best_plan, values, gap, own, multipliers, best_x, way), proved
 
 
 def _values_of_optimum(
@@ -112,12 +116,29 @@ def _values_of_optimum(
     if not multipliers.any():
         return rough if best_plan is None else best_plan.h, multipliers
     costs = model.reward + sum(m * floor.weights(mdp) for m, floor in zip(multipliers, own, strict=True)) / model.unit
-    choices = polytope.unlimited_best(costs * model.unit).choices
-    if choices is None:
-        return rough, multipliers
-    policy = deterministic(mdp, choices)
-    exact = prove(model, policy, polytope.vertex_of(choices).occupancy, costs, anywhere)
-    return rough if exact is None else exact.h, multipliers
+    exact = _values_of_best(model, polytope, costs, model.unit, anywhere)
+    return rough if exact is None else exact, multipliers
+
+
+def _values_of_best(model: ExactModel, polytope: Polytope, c: Floats, unit: float, states: Ints) -> Floats | None:
+    """(m, S) values that bound what any plan has of (N,) c, which is given in a unit; None if they cannot be found, or
+    Ctrl-C came first."""
+    try:
+        found = polytope.unlimited_best(c * unit)
+    except (SolverError, Halted):
+        return None
+    rough = None if found.dual is None else found.dual[None] / unit
+    if found.choices is None:
+        return rough
+    policy = deterministic(model.mdp, found.choices)
+    vectors = prove(model, policy, polytope.vertex_of(found.choices).occupancy, c, states)
+    _, vectors = _improved(model, polytope, policy, vectors, states, c)
+    return rough if vectors is None else vectors.h
+
+
+def _values_of_way(model: ExactModel, polytope: Polytope, shortest: Floats, states: Ints) -> Floats:
+    found = _values_of_best(model, polytope, shortest, 1.0, states)
+    return np.zeros((1, model.mdp.n_states)) if found is None else found
 
 
 def _side_by_side(n_states: int, work: Callable[[_Job], _Result], jobs: Sequence[_Job]) -> Iterable[_Result]:
@@ -138,9 +159,9 @@ _Proved = tuple[PlanProof | None, ProvedPlan | None]
 
 
 def _improved(
-    model: ExactModel, polytope: Polytope, policy: Floats, found: _Proved, states: Ints
-) -> tuple[Floats, _Proved]:
-    """Policy iteration from a policy that is nearly the best, until its own values prove that it is the best.
+    model: ExactModel, polytope: Polytope, policy: Floats, vectors: PlanProof | None, states: Ints, c: Floats
+) -> tuple[Floats, PlanProof | None]:
+    """Policy iteration from a policy that is nearly the best for (N,) c, until its own values prove that it is the best.
 
     Oracles end when the optimum is known well enough to search with. In states that are hardly ever met, their policy may
     still take a choice that is worse by so little, which the certificate would have to count.
@@ -148,26 +169,26 @@ def _improved(
     mdp = model.mdp
     rows = np.flatnonzero(np.isin(model.state, states))
     for _ in range(MOST_IMPROVEMENTS):
-        if found[0] is None:
+        if vectors is None:
             break
         surplus = np.full(mdp.n_choices, -np.inf)
-        surplus[rows] = _middle(model.surplus(rows, model.reward, found[0].h))
+        surplus[rows] = _middle(model.surplus(rows, c, vectors.h))
         own = first_best(mdp, policy)
         gain = float(np.median(surplus[own[states]]))
         if surplus.max() - gain <= NEARLY_BEST * abs(gain):
             break
         best = first_best(mdp, surplus)
-        better = surplus[best] > surplus[own] + ROUNDING * (np.abs(model.reward[best]) + np.abs(found[0].h).sum(axis=0))
+        better = surplus[best] > surplus[own] + ROUNDING * (np.abs(c[best]) + np.abs(vectors.h).sum(axis=0))
         choices = np.where(better, best, own)
         vertex = polytope.vertex_of_one_class(choices) if better.any() else None
         if vertex is None:
             break
         again = deterministic(mdp, choices)
-        proved = _proved(model, again, vertex.occupancy, states)
-        if proved[0] is None:
+        proved = prove(model, again, vertex.occupancy, c, states)
+        if proved is None:
             break
-        policy, found = again, proved
-    return policy, found
+        policy, vectors = again, proved
+    return policy, vectors
 
 
 def _costs_of_gap(

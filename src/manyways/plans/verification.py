@@ -36,7 +36,7 @@ from manyways.plans.checker import (
 )
 from manyways.plans.planset import PlanSet
 from manyways.plans.proofs import prove_set
-from manyways.polytope import Criterion, Floor, Polytope, feasible_plan, floors_of
+from manyways.polytope import Criterion, Floor, Polytope, feasible_plan, floors_of, shortest_way_costs
 from manyways.types import Bools, Floats, Sparse
 
 EQUAL, PLAIN_EQUAL = 1e-9, 1e-6
@@ -58,11 +58,14 @@ class Findings:
         rewards: (k,) values under the criterion; distances: (k, k); objective: what is found, each with how far it may be
             off.
         floors: how far plans are below the limits at most, relative to the size of their terms.
+        way: by which share a way to the goal may be shorter than the shortest one that is claimed.
         missing: about how many plans, the best policy included, nothing is proved although they reach few enough states.
         optimum: the value of the best policy that is known.
         bound: no policy has a higher value.
         gap: an upper bound on the Frank-Wolfe gap; infinite if its computation was interrupted.
-        sizes: (k,) the mean |reward| along each plan, and `size` along the best policy: what tolerances are relative to.
+        sizes: (k,) what each plan would be worth if costs were gains, and `size` the same of the best policy: what
+            tolerances are relative to.
+        worth: the size of the terms of which the objective is made.
     """
 
     exact: bool
@@ -74,12 +77,14 @@ class Findings:
     distance_errors: Floats
     objective: float
     floors: float | None
+    way: float | None
     missing: int
     optimum: float
     bound: float
     gap: float
     sizes: Floats
     size: float
+    worth: float
 
     @property
     def tolerance(self) -> float:
@@ -96,6 +101,8 @@ class Findings:
         )
         if self.floors is not None:
             checks = (*checks, Check("limits", max(self.floors, 0.0), self.tolerance))
+        if self.way is not None:
+            checks = (*checks, Check("shortest way", self.way, self.tolerance))
         if not self.exact:
             return checks
         return (
@@ -124,8 +131,6 @@ def examine(
     mdp, top = model.mdp, claim.optimum
     plans = [plan for plan in proved.plans if plan is not None]
     exact = len(plans) == len(proved.plans)
-    earned, one = np.abs(mdp.reward), criterion.value_of_one
-    sizes = _sizes(mdp, x @ earned) * one
     if exact:
         x_proved = np.stack([plan.x for plan in plans])
         off = max(float(np.abs(plan.x - row).sum()) + plan.error for plan, row in zip(plans, x, strict=True))
@@ -140,7 +145,7 @@ def examine(
         for plan, policy in zip(proved.plans, policies, strict=True)
     )
     missing += best is None and _provable(model, proof.best, np.ones(mdp.n_choices, bool))
-    own = criterion.own_floors(mdp)
+    own, sizes = criterion.own_floors(mdp), _sizes(claim, mdp, x)
     bound = model.upper_bound(model.reward, proof.optimum, own, proof.optimum_multipliers) * model.unit
     return Findings(
         exact=exact,
@@ -152,6 +157,7 @@ def examine(
         distance_errors=distance_errors,
         objective=objective.value(x_proved),
         floors=_below_floors(claim, model, plans if exact else None, x),
+        way=None if claim.shortest is None else _shorter_way(model, claim.shortest, x_proved, proof.way),
         missing=missing,
         optimum=_plain_optimum(model, claim, proof)
         if best is None
@@ -159,7 +165,8 @@ def examine(
         bound=criterion.value_bound(bound, top),
         gap=_gap(claim, model, plans if exact else None, x, proof),
         sizes=sizes,
-        size=float(sizes.max()) if best is None else float(_sizes(mdp, (best.x @ earned)[None])[0]) * one,
+        size=float(sizes.max()) if best is None else float(_sizes(claim, mdp, best.x[None])[0]),
+        worth=float(_or_median(mdp, x @ np.abs(mdp.reward)).max()) + objective.diversity_weight,
     )
 
 
@@ -195,6 +202,7 @@ class Claim:
             what the best policy earns; a criterion may define the reward of the model by it.
         floors: what every plan meets.
         free: the plans that must meet them; plans that a user kept need not.
+        shortest: (N,) costs of which every plan has at most zero, because no way to the goal is shorter than claimed.
     """
 
     objective: SetObjective
@@ -202,6 +210,7 @@ class Claim:
     optimum: float
     floors: tuple[Floor, ...] = ()
     free: tuple[int, ...] = ()
+    shortest: Floats | None = None
 
 
 def claim_of(plans: PlanSet, mdp: MDP) -> tuple[MDP, Claim]:
@@ -210,7 +219,8 @@ def claim_of(plans: PlanSet, mdp: MDP) -> tuple[MDP, Claim]:
     objective = plans.maximised.on(planned, plans.behaviour.on(planned))
     floors = floors_of(plans.limits, plans.criterion, mdp, plans.optimal_reward)
     free = tuple(i for i in range(plans.k) if i not in plans.kept)
-    return planned, Claim(objective, plans.criterion, plans.optimal_reward, floors, free)
+    shortest = shortest_way_costs(plans.limits, planned)
+    return planned, Claim(objective, plans.criterion, plans.optimal_reward, floors, free, shortest)
 
 
 def verify(mdp: MDP, plans: PlanSet) -> Certificate:
@@ -234,12 +244,13 @@ def verify(mdp: MDP, plans: PlanSet) -> Certificate:
         planned, claim = claim_of(plans, mdp)
         proof = plans.proof
         if proof is None or not _fits(proof, plans, claim):
-            proof, _ = prove_set(_feasible_set(planned, claim), claim.objective, plans.policies, plans.occupancies)
+            polytope, given = _feasible_set(planned, claim), (plans.policies, plans.occupancies)
+            proof, _ = prove_set(polytope, claim.objective, *given, shortest=claim.shortest)
     except SettingError:  # limits that no plan of this model can keep, or that mean nothing on it
         return Certificate((model, Check("limits", np.inf, 0.0)))
     proved = prove_plans(ExactModel(planned, plans.criterion.discount), plans.policies, proof)
     found = examine(claim, plans.policies, plans.occupancies, proof, proved)
-    return Certificate((model, *found.checks, *_level_of_limits(plans), *compared_with(found, plans, claim.objective)))
+    return Certificate((model, *found.checks, *_level_of_limits(plans), *compared_with(found, plans)))
 
 
 def _feasible_set(planned: MDP, claim: Claim) -> Polytope:
@@ -264,9 +275,9 @@ def _level_of_limits(plans: PlanSet) -> tuple[Check, ...]:
     return (Check("slack", float(off), EQUAL),)
 
 
-def compared_with(found: Findings, plans: PlanSet, objective: SetObjective) -> tuple[Check, ...]:
+def compared_with(found: Findings, plans: PlanSet) -> tuple[Check, ...]:
     """How far the claims of a plan set are from what is found."""
-    worth, allowed = float(found.sizes.max()) + objective.diversity_weight, found.tolerance
+    worth, allowed = found.worth, found.tolerance
     # With the vectors of the file the same number comes out; new ones prove it a little differently.
     same_vectors = SAME_VECTORS if plans.proof is not None else allowed
     rising = float(np.max(np.diff(plans.rewards), initial=0.0))
@@ -276,7 +287,7 @@ def compared_with(found: Findings, plans: PlanSet, objective: SetObjective) -> t
         Check("objective", _beyond(found.objective, plans.objective, 0.0, worth), allowed),
         Check("optimal reward", _beyond(found.bound, plans.optimal_reward, 0.0, found.size), allowed),
         Check("gap", 0.0 if found.gap <= plans.gap else (found.gap - plans.gap) / worth, same_vectors),
-        Check("best first", rising / worth if np.isfinite(rising) else np.inf, allowed),
+        Check("best first", rising / float(found.sizes.max()) if np.isfinite(rising) else np.inf, allowed),
     )
 
 
@@ -295,16 +306,22 @@ def _fits(proof: SetProof, plans: PlanSet, claim: Claim) -> bool:
         and (proof.gap is None or proof.gap_multipliers.shape == (k, len(claim.floors)))
         and proof.optimum.shape[1:] == (n,)
         and (proof.gap is None or proof.gap.shape == (k, n))
+        and (claim.shortest is None or (proof.way is not None and proof.way.shape[1:] == (n,)))
         and all(p.h.shape[1:] == (n,) and p.w.shape[1:] == (m,) and p.y.shape == (n,) for p in parts)
     )
 
 
-def _sizes(mdp: MDP, earned: Floats) -> Floats:
-    """What tolerances are relative to: the mean |reward| of each plan or, where that is zero, the model's median."""
-    if earned.min() > 0:
-        return earned
+def _sizes(claim: Claim, mdp: MDP, x: Floats) -> Floats:
+    """(k, N) -> (k,): what tolerances of values are relative to."""
+    return _or_median(mdp, claim.criterion.earned(mdp, x, claim.optimum))
+
+
+def _or_median(mdp: MDP, sizes: Floats) -> Floats:
+    """The sizes or, where one is zero, the median reward of the model."""
+    if sizes.min() > 0:
+        return sizes
     some = np.abs(mdp.reward[mdp.reward != 0])
-    return np.where(earned > 0, earned, float(np.median(some)) if some.size else 1.0)
+    return np.where(sizes > 0, sizes, float(np.median(some)) if some.size else 1.0)
 
 
 def _distances(plans: list[ProvedPlan], objective: SetObjective) -> tuple[Floats, Floats]:
@@ -345,6 +362,16 @@ def _below_floors(claim: Claim, model: ExactModel, plans: list[ProvedPlan] | Non
                 size = abs(floor.level) + float(np.abs(floor.weights(model.mdp)) @ x[i])
                 below.append(-spare(model, plans[i], floor)[0] / size if size > 0 else 0.0)
     return max(below) if below else None
+
+
+def _shorter_way(model: ExactModel, shortest: Floats, x: Floats, values: Floats | None) -> float:
+    """By which share a way to the goal may be shorter than claimed. A shorter way has more than zero of the costs
+    `shortest` (N,): its share times how often an episode ends, for which that of the plans is taken."""
+    if values is None:
+        return np.inf
+    ended = float((x @ np.maximum(shortest, 0.0)).min())
+    above = max(model.upper_bound(shortest, values), 0.0)
+    return above / ended if above > 0 else 0.0
 
 
 def _gap(claim: Claim, model: ExactModel, plans: list[ProvedPlan] | None, x: Floats, proof: SetProof) -> float:

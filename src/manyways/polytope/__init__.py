@@ -4,7 +4,7 @@ from manyways.polytope.criterion import CRITERIA, Average, Best, Criterion, Disc
 from manyways.polytope.episodic import Episodic
 from manyways.polytope.feasible_set import Polytope, largest_at_least
 from manyways.polytope.floors import Floor, feasible_plan
-from manyways.polytope.limits import Limits, floors_of, settle_limits
+from manyways.polytope.limits import Limits, floors_of, settle_limits, shortest_way_costs
 from manyways.polytope.oracle import Oracle, Pause
 from manyways.polytope.policy_iteration import PolicyIteration
 from manyways.polytope.renumbering import RenumberedSweeps
@@ -32,4 +32,5 @@ __all__ = [
     "floors_of",
     "largest_at_least",
     "settle_limits",
+    "shortest_way_costs",
 ]

@@ -10,6 +10,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from manyways.errors import SettingError, check_number
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import discounted_occupancy, long_run_occupancy
@@ -79,6 +81,11 @@ class Criterion(ABC):
         """(k,), (k, N) -> (k,): the values of plans from their rewards in the model of `planned`."""
         del x, mdp, best
         return rewards * self.value_of_one
+
+    def earned(self, mdp: MDP, x: Floats, best: float) -> Floats:
+        """(k, N) -> (k,): what plans would be worth if costs were gains, from the model of `planned`."""
+        del best
+        return (x @ np.abs(mdp.reward)) * self.value_of_one
 
     def sensitivity(self, mdp: MDP, x: Floats) -> Floats | float:
         """(k, N) -> (k,): by how much of its distance from the best value a value changes at most if 1 unit of time moves."""

@@ -19,9 +19,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from manyways.errors import SettingError, check_number
+from manyways.errors import SettingError, SolverError, check_number
 from manyways.model.episodes import episode_ends
 from manyways.model.mdp import MDP
+from manyways.model.occupancy import deterministic
 from manyways.polytope.criterion import CRITERIA, Average, Best, Criterion, Solves
 from manyways.polytope.floors import Floor, Slices
 from manyways.polytope.vertex import Answer
@@ -31,6 +32,8 @@ ENDS = 1e-9
 """A plan that ends fewer episodes per step than this practically never ends one."""
 MOST_ROUNDS = 100
 RISE = 1e-12
+FACTORISED = 50_000
+"""In larger models the factors of a chain would fill the memory."""
 
 
 @CRITERIA.add
@@ -81,12 +84,24 @@ class Episodic(Criterion):
         limited = polytope
         if limit is not None:
             limited = polytope.within([_length_floor(ends, limit)], shortest, randomised=True)
-        best = best_ratio(limited, mdp.reward, ends, shortest)
+        best = self._sharpened(mdp, best_ratio(limited, mdp.reward, ends, shortest))
         longest = self.longest
         if longest is None:
             twice = 2 / float(ends @ best.vertex.occupancy)
             longest = twice if limit is None else min(twice, limit)
         return replace(self, longest=float(longest)), best
+
+    def _sharpened(self, mdp: MDP, best: Best) -> Best:
+        """The best plan with its value to the last digits. An oracle leaves an error that is tiny against the time of a
+        step, but a plan may have very long episodes, and the proof of the optimum counts the error in each of their steps."""
+        if best.vertex.choices is None or mdp.n_states > FACTORISED:
+            return best
+        try:
+            x = self.occupancy(mdp, deterministic(mdp, best.vertex.choices))
+        except SolverError:
+            return best
+        value = float(self.values(mdp, x[None])[0])
+        return replace(best, value=value) if np.isfinite(value) else best
 
     @property
     def planned_per_reward(self) -> float:
@@ -98,6 +113,11 @@ class Episodic(Criterion):
     def values_of(self, rewards: Floats, x: Floats, mdp: MDP, best: float) -> Floats:
         ended = np.maximum(x @ _ends(mdp), 1e-300)
         return best + (rewards - best) / (self._half * ended)
+
+    def earned(self, mdp: MDP, x: Floats, best: float) -> Floats:
+        ends = _ends(mdp)
+        reward = (mdp.reward - best) / self._half + best * ends  # the model's own
+        return (x @ np.abs(reward)) / np.maximum(x @ ends, 1e-300)
 
     def sensitivity(self, mdp: MDP, x: Floats) -> Floats:
         return 1 / np.maximum(x @ _ends(mdp), 1e-300)

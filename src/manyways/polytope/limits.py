@@ -110,6 +110,18 @@ def floors_of(limits: Limits, criterion: Criterion, mdp: MDP, best: float) -> tu
     return tuple(floors)
 
 
+def shortest_way_costs(limits: Limits, mdp: MDP) -> Floats | None:
+    """(N,) costs of which every plan has at most zero, if no way to the goal is shorter than `longer` and `way` say.
+
+    Rounded upwards, so that what they prove holds for the numbers as they are. None without such limits.
+    """
+    if limits.longer is None or limits.way is None:
+        return None
+    ends, steps = _way(mdp)
+    per_step = steps * ((1 + limits.longer) / max(limits.way, 1e-9))
+    return ends - per_step * (1 - 1e-15)
+
+
 def _way(mdp: MDP) -> tuple[Floats, Floats]:
     """(N,) the chance that a step ends an episode at the goal, and 1 for steps that are part of the way there."""
     ends = goal_ends(mdp)
