@@ -112,6 +112,26 @@ def test_links_too_weak_for_subtraction_are_still_links():
     assert plans.status.converged == plans.certificate.ok
 
 
+def test_links_down_to_the_smallest_doubles_end_in_plans_or_in_a_sentence():
+    """Every state seemed a worse place to cut the chain than the last one, and policy iteration ran forever."""
+    none = np.inf
+    exponents = [
+        *([0, none, 109, none], [0, 216, none, 293], [0, none, 288, none]),
+        *([198, 0, 37, 274], [291, 0, 267, none]),
+        *([151, 148, 0, none], [none, 282, 0, none]),
+        *([none, 200, none, 0], [none, 244, none, 0], [5, 211, 199, 0]),
+    ]
+    rows = 10.0 ** -np.array(exponents, dtype=float)
+    reward = [-1.435, 0.189, 0.729, 1.344, 0.945, -1.252, 1.968, 0.84, 0.129, -0.761]
+    model = mw.MDP.from_csr(rows / rows.sum(axis=1, keepdims=True), reward, [0, 3, 5, 7, 10])
+    try:
+        plans = mw.plan(model, 2, 1.0, method=mw.VertexAscent(starts=1), time_limit_s=3)
+    except mw.ManywaysError:
+        return
+    assert plans.certificate.ok or not plans.status.converged
+
+
+
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("link", [1e-12, 2.0**-40])
 def test_stiff_models_are_verified_or_say_that_they_are_not(seed, link):

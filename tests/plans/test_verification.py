@@ -75,9 +75,9 @@ def test_a_gap_may_be_claimed_larger_than_it_is(plans):
 
 
 def test_certificate_reads_well(plans):
-    assert repr(mw.verify(SMALL, plans)) == "Certificate(ok, 13 checks)"
+    assert repr(mw.verify(SMALL, plans)) == "Certificate(ok, 14 checks)"
     wrong = dataclasses.replace(plans, objective=0.0)
-    assert repr(mw.verify(SMALL, wrong)) == "Certificate(FAILED: objective, 13 checks)"
+    assert repr(mw.verify(SMALL, wrong)) == "Certificate(FAILED: objective, 14 checks)"
 
 
 @pytest.mark.parametrize(("error", "ok"), [(0.0, True), (0.5, True), (0.51, False), (np.inf, False), (np.nan, False)])
@@ -164,7 +164,7 @@ def test_a_set_that_is_not_stationary_cannot_claim_to_be(unfinished):
 
 def test_every_check_has_been_seen_to_fail(plans):
     seen = {name for _, _, names in TAMPERED for name in names}
-    seen |= {"gap", "optimum proved", "rewards proved", "distances proved", "proofs"}
+    seen |= {"gap", "optimum proved", "rewards proved", "distances proved", "proofs", "names and ends"}
     assert {check.name for check in mw.verify(SMALL, plans).checks} <= seen
 
 
@@ -303,3 +303,12 @@ def test_vectors_that_prove_nothing_are_noticed(plans):
     broken = replace(plans.proof.plans[0], y=np.zeros_like(plans.proof.plans[0].y))
     proof = replace(plans.proof, plans=(broken, *plans.proof.plans[1:]))
     assert "proofs" in {check.name for check in mw.verify(SMALL, replace(plans, proof=proof)).failed}
+
+
+@pytest.mark.parametrize("longest", [None, 1e3, 1e7])
+def test_tolerances_of_values_per_episode_do_not_grow_with_the_longest_episode(longest):
+    plans = mw.plan("nine-rooms:3", 2, 2.0, criterion=mw.Episodic(longest))
+    assert plans.certificate.ok
+    small = 1e-8 * plans.optimal_reward
+    for wrong in ({"optimal_reward": plans.optimal_reward + small}, {"rewards": plans.rewards - small}):
+        assert not mw.verify(plans.mdp, replace(plans, **wrong)).ok

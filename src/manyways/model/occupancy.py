@@ -28,6 +28,12 @@ VISITED = 1e-12
 
 WELL_CHOSEN = 1e-4
 """A reference state visited less than this times the busiest one makes the solve ill-conditioned."""
+MOST_CUTS = 10
+"""How many references are tried. With probabilities near the smallest double each may seem worse than the last one."""
+TOO_SLOW = (
+    "the chain of a policy mixes too slowly for double precision: a state is left with a probability that rounding loses; "
+    "scale the model, or leave out what practically never happens"
+)
 
 
 def state_occupancy(mdp: MDP, occupancy: Floats) -> Floats:
@@ -102,13 +108,16 @@ def stationary_distributions(p: Sparse, component: Ints, recurrent: Bools) -> Fl
     _, member = np.unique(component[states], return_inverse=True)
     block = p[states][:, states]
     fixed = _argmax_by_group(dominance(block), member, int(member.max()) + 1)
-    while True:
+    mass = np.empty(0)
+    for _ in range(MOST_CUTS):
         mass = _renewal_measure(block, fixed)
         busiest = _argmax_by_group(mass, member, len(fixed))
         worse = mass[fixed] < WELL_CHOSEN * mass[busiest]
         if not worse.any() or (busiest == fixed).all():
             break
         fixed = np.where(worse, busiest, fixed)
+    if not np.isfinite(mass).all():
+        raise SolverError(TOO_SLOW)
     distribution = np.zeros(p.shape[0])
     distribution[states] = mass / np.bincount(member, weights=mass)[member]
     return distribution
@@ -171,7 +180,10 @@ def deterministic(mdp: MDP, choices: Ints) -> Floats:
 
 
 def _spread(mdp: MDP, policy: Floats, by_state: Floats) -> Floats:
-    by_state = by_state / by_state.sum()
+    total = by_state.sum()
+    if not 0 < total < np.inf:
+        raise SolverError(TOO_SLOW)
+    by_state = by_state / total
     return policy * by_state[mdp.choice_state]
 
 
@@ -253,10 +265,7 @@ def factorised(system: Sparse) -> SuperLU:
             options={"SymmetricMode": True, "Equil": False},
         )
     except RuntimeError:
-        raise SolverError(
-            "the chain of a policy mixes too slowly for double precision: a state is left with a probability that "
-            "rounding loses; scale the model, or leave out what practically never happens"
-        ) from None
+        raise SolverError(TOO_SLOW) from None
 
 
 def _argmax_by_group(values: Floats, group: Ints, count: int) -> Ints:

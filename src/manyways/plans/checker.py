@@ -293,6 +293,7 @@ class ProvedPlan:
     possible: Bools
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a bound that overflows proves nothing
 def prove_plan(model: ExactModel, policy: Floats, proof: PlanProof) -> ProvedPlan | None:
     """What the vectors of a proof say about an (N,) policy; None if they prove nothing."""
     mdp, z, n = model.mdp, proof.reference, model.mdp.n_states
@@ -315,6 +316,8 @@ def prove_plan(model: ExactModel, policy: Floats, proof: PlanProof) -> ProvedPla
     states, shift = _owners(model, rows), model.shift(proof.h)
     reward = float(down(earned[0][states].min() + shift[0])), float(up(earned[1][states].max() + shift[1]))
     x, tight = _occupancy(model, policy, proof.w, y, theta, rows)
+    if not math.isfinite(tight):
+        return None
     return ProvedPlan(reward, x, float(up(tight + 8 * U * _sum(x)[1])), tight, possible)
 
 

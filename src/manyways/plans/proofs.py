@@ -17,7 +17,15 @@ from scipy.sparse.linalg import SuperLU
 
 from manyways.errors import SolverError
 from manyways.methods import Halted
-from manyways.model.occupancy import chain, deterministic, factors_of, first_best, policy_of, state_occupancy
+from manyways.model.occupancy import (
+    WELL_CHOSEN,
+    chain,
+    deterministic,
+    factors_of,
+    first_best,
+    policy_of,
+    state_occupancy,
+)
 from manyways.objectives import SetObjective
 from manyways.objectives.base import SMOOTHING
 from manyways.plans.checker import (
@@ -39,8 +47,6 @@ THREADS_FROM = 2_000
 REFINEMENTS = 4
 SETTLED = 4e-16
 MOST_IMPROVEMENTS, NEARLY_BEST, ROUNDING = 20, 1e-10, 1e-14
-WELL_CHOSEN = 1e-4
-"""A reference visited less often than this times the busiest state makes the system ill-conditioned."""
 
 _Job = TypeVar("_Job")
 _Result = TypeVar("_Result")

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyways.errors import SettingError
+from manyways.model.building import default_action_names
 from manyways.model.graph import closed_components, reachable
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import chain, flow_residual, long_run_occupancy, state_occupancy
@@ -250,7 +251,30 @@ def verify(mdp: MDP, plans: PlanSet) -> Certificate:
         return Certificate((model, Check("limits", np.inf, 0.0)))
     proved = prove_plans(ExactModel(planned, plans.criterion.discount), plans.policies, proof)
     found = examine(claim, plans.policies, plans.occupancies, proof, proved)
-    return Certificate((model, *found.checks, *_level_of_limits(plans), *compared_with(found, plans)))
+    checks = (*found.checks, *_level_of_limits(plans), *compared_with(found, plans))
+    return Certificate((model, Check("names and ends", float(len(_other_meaning(mdp, plans.mdp))), 0.0), *checks))
+
+
+def _other_meaning(mdp: MDP, planned: MDP) -> list[str]:
+    """In what the meaning of the numbers differs between two models with the same ones. A model that does not say what
+    they mean, such as one read from a format without names of states, agrees with every other."""
+    if mdp is planned:
+        return []
+    both = (mdp, planned)
+    parts = {
+        "actions": [None if _made_up(part.action_names) else np.array(part.action_names)[part.actions] for part in both],
+        "state names": [part.state_names for part in both],
+        "observations": [part.observations for part in both],
+        "cells": [None if part.layout is None else part.layout.cells for part in both],
+        "costs": [part.costs for part in both],
+        "kinds of ends": [sorted(part.ends) or None for part in both],
+        "ends": [np.stack([part.ends[end] for end in sorted(part.ends)]) if part.ends else None for part in both],
+    }
+    return [what for what, (a, b) in parts.items() if a is not None and b is not None and not np.array_equal(a, b)]
+
+
+def _made_up(names: tuple[str, ...]) -> bool:
+    return list(names) == default_action_names(np.arange(len(names)))
 
 
 def _feasible_set(planned: MDP, claim: Claim) -> Polytope:

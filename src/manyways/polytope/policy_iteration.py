@@ -22,9 +22,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from manyways.errors import SolverError
 from manyways.model.graph import closed_components, reachable, recurrent_core
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import (
+    MOST_CUTS,
+    TOO_SLOW,
     WELL_CHOSEN,
     choices_towards,
     dominance,
@@ -127,11 +130,12 @@ class PolicyIteration:
         visits /= visits.sum()
         return _Evaluation(choices, visits, lu.solve(c[choices]), float(visits @ c[choices]))
 
+    @np.errstate(all="ignore")  # what overflows mixes too slowly, and is refused
     def _evaluate_average(self, choices: Ints, p: Sparse, c: Floats, reference: int) -> _Evaluation:
         """Cut the chain at a recurrent reference state: expected visits during a round trip give the
         occupancy and so the gain, and what is earned above the gain until the next visit the values."""
         n = self.mdp.n_states
-        while True:
+        for _ in range(MOST_CUTS):
             system = system_of(p, cut_at=np.array([reference]))
             lu = factorised(system)
             unit = np.zeros(n)
@@ -147,6 +151,8 @@ class PolicyIteration:
         for _ in range(2):  # iterative refinement reduces the residual to the last digits
             values += lu.solve(c[choices] - gain - system @ values)
         values[reference] = 0.0
+        if not (np.isfinite(visits).all() and np.isfinite(values).all()):
+            raise SolverError(TOO_SLOW)
         return _Evaluation(choices, visits, values, gain)
 
     def _unichain(self, choices: Ints, p: Sparse, c: Floats) -> tuple[Ints, sparse.csr_array, int]:
