@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 from scipy import sparse
@@ -12,8 +13,8 @@ from scipy import sparse
 from manyways import MDP
 
 Vector = list[Fraction]
-KINDS = ("plain", "periodic", "penalty", "stiff", "loops", "both")
-ORDINARY = KINDS[:3]
+KINDS = ("plain", "periodic", "penalty", "multichain", "stiff", "loops", "both")
+ORDINARY = KINDS[:4]
 
 
 @dataclass(frozen=True)
@@ -40,26 +41,75 @@ class ExactMdp:
         start = _normalised([Fraction(float(p)) for p in mdp.start])
         return ExactMdp(mdp, rows, start, [Fraction(float(r)) for r in mdp.reward], Fraction(discount))
 
-    def occupancy(self, policy: np.ndarray) -> Vector:
-        """By choice, for a policy with one recurrent class."""
+    def chain(self, policy: np.ndarray) -> tuple[list[Vector], Vector]:
+        """The transitions between states under a policy, and the exact share of each choice in its state."""
         n, owner = self.mdp.n_states, self.mdp.choice_state
-        share = [Fraction(float(p)) for p in policy]
-        total = [sum((share[x] for x in range(len(share)) if owner[x] == s), Fraction(0)) for s in range(n)]
+        given = [Fraction(float(p)) for p in policy]
+        total = [sum((p for p, s in zip(given, owner, strict=True) if s == state), Fraction(0)) for state in range(n)]
+        share = [p / total[s] for p, s in zip(given, owner, strict=True)]
         chain = [[Fraction(0)] * n for _ in range(n)]
         for x, part in enumerate(share):
             for j, p in enumerate(self.rows[x]):
                 if part and p:
-                    chain[owner[x]][j] += part / total[owner[x]] * p
-        system = [[Fraction(int(i == j)) - self.discount * chain[i][j] for i in range(n)] for j in range(n)]
-        right = [(1 - self.discount) * p for p in self.start]
-        if self.discount == 1:
-            system[0], right[0] = [Fraction(1)] * n, Fraction(1)
-        visits = solve(system, right)
-        return [visits[owner[x]] * share[x] / total[owner[x]] for x in range(len(share))]
+                    chain[owner[x]][j] += part * p
+        return chain, share
+
+    def classes(self, policy: np.ndarray) -> list[list[int]]:
+        """The recurrent classes within reach of the start."""
+        chain, _ = self.chain(policy)
+        n = len(chain)
+        reach = [{s} for s in range(n)]
+        for _ in range(n):
+            reach = [seen | {j for i in seen for j in range(n) if chain[i][j]} for seen in reach]
+        met = set().union(*(reach[s] for s in range(n) if self.start[s]))
+        return sorted({tuple(sorted(reach[s])) for s in met if all(s in reach[j] for j in reach[s])})
+
+    def occupancy(self, policy: np.ndarray) -> Vector:
+        """By choice; of several recurrent classes, each with the chance that the policy ends in it."""
+        owner, (chain, share) = self.mdp.choice_state, self.chain(policy)
+        n = len(chain)
+        if self.discount < 1:
+            system = [[Fraction(int(i == j)) - self.discount * chain[i][j] for i in range(n)] for j in range(n)]
+            visits = solve(system, [(1 - self.discount) * p for p in self.start])
+            return [visits[owner[x]] * share[x] for x in range(len(share))]
+        visits, classes = [Fraction(0)] * n, self.classes(policy)
+        for members in classes:
+            system = [[Fraction(int(i == j)) - chain[i][j] for i in members] for j in members]
+            system[0] = [Fraction(1)] * len(members)
+            within = solve(system, [Fraction(int(i == 0)) for i in range(len(members))])
+            chance = self._ends_in(chain, set(members), {s for other in classes for s in other})
+            for s, part in zip(members, within, strict=True):
+                visits[s] = chance * part
+        return [visits[owner[x]] * share[x] for x in range(len(share))]
+
+    def _ends_in(self, chain: list[Vector], there: set[int], ends: set[int]) -> Fraction:
+        """The chance that the first of the states `ends` that is met is in `there`."""
+        n = len(chain)
+        left = [s for s in range(n) if s not in ends and self._leads_to(chain, s, ends)]
+        system = [[Fraction(int(i == j)) - chain[i][j] for j in left] for i in left]
+        found = solve(system, [sum((chain[i][j] for j in there), Fraction(0)) for i in left])
+        value = {s: Fraction(1) for s in there} | dict(zip(left, found, strict=True))
+        return sum((self.start[s] * v for s, v in value.items()), Fraction(0))
+
+    @staticmethod
+    def _leads_to(chain: list[Vector], state: int, ends: set[int]) -> bool:
+        seen = {state}
+        for _ in chain:
+            seen |= {j for i in seen for j in range(len(chain)) if chain[i][j]}
+        return bool(seen & ends)
 
     def best(self, c: Vector) -> tuple[Fraction, list[int]]:
-        """The highest reward of any policy, for rewards c, and a policy that has it; by policy iteration."""
+        """The highest reward of any policy, for rewards c, and a policy that has it, with one recurrent class if possible.
+
+        By policy iteration or, in models with policies of several recurrent classes, by trying all of them.
+        """
         n, first = self.mdp.n_states, self.mdp.first_choice
+        if self.mdp.name == "multichain" and self.discount == 1:
+            policies = list(product(*(range(a, b) for a, b in zip(first[:-1], first[1:], strict=True))))
+            rows = [np.isin(np.arange(first[-1]), policy).astype(float) for policy in policies]
+            worth = [(dot(c, self.occupancy(row)), -len(self.classes(row))) for row in rows]
+            top = max(range(len(rows)), key=worth.__getitem__)
+            return worth[top][0], [int(x) for x in policies[top]]
         choices = [int(x) for x in first[:-1]]
         while True:
             rows = [
@@ -125,21 +175,32 @@ def decimal(f: Fraction) -> Decimal:
 def hard_model(rng: np.random.Generator, kind: str) -> MDP:
     """A small model in which every policy has one recurrent class, as state 0 can be reached by every choice.
 
+    Not so "multichain": the first choices form a ring, others may stay where they are or move within a part of the model.
     "stiff": links down to 1e-12; "loops": self-loops of 1 - 2^-40; "both"; "penalty": some rewards of -10^p for p up to
     15 times the others; rewards are scaled by 1e-12 to 1e12.
     """
-    n, scale = int(rng.integers(2, 6)), 10.0 ** rng.uniform(-12, 12)
+    n, scale = int(rng.integers(2, 5 if kind == "multichain" else 6)), 10.0 ** rng.uniform(-12, 12)
     rows: list[np.ndarray] = []
     rewards, first = [], [0]
     for s in range(n):
-        for _ in range(int(rng.integers(1, 4))):
-            rows.append(_hard_row(rng, kind, s, n))
+        for number in range(int(rng.integers(1, 4))):
+            row = _split_row(rng, s, n, number) if kind == "multichain" else _hard_row(rng, kind, s, n)
+            rows.append(row)
             rewards.append(rng.normal() * scale * (10.0 ** rng.uniform(-6, 0) if rng.random() < 0.3 else 1.0))
             if kind == "penalty" and rng.random() < 0.2:
                 rewards[-1] = -(10.0 ** rng.uniform(3, 15)) * scale
         first.append(len(rows))
     start = np.eye(n)[0] if rng.random() < 0.5 else rng.dirichlet(np.ones(n))
     return MDP.from_csr(sparse.csr_array(np.stack(rows)), rewards, first, start=start, name=kind)
+
+
+def _split_row(rng: np.random.Generator, s: int, n: int, number: int) -> np.ndarray:
+    """Onwards round the ring, perhaps; otherwise to states of the same half, often the same state."""
+    if number == 0:
+        return rng.dirichlet(np.ones(2)) @ np.eye(n)[[s, (s + 1) % n]]
+    half = [j for j in range(n) if j % 2 == s % 2]
+    targets = [s] if rng.random() < 0.5 else rng.choice(half, int(rng.integers(1, len(half) + 1)), replace=False)
+    return rng.dirichlet(np.ones(len(targets))) @ np.eye(n)[targets]
 
 
 def _hard_row(rng: np.random.Generator, kind: str, s: int, n: int) -> np.ndarray:
