@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 from scipy import sparse
@@ -105,7 +105,7 @@ class ExactMdp:
         """
         n, first = self.mdp.n_states, self.mdp.first_choice
         if self.mdp.name == "multichain" and self.discount == 1:
-            policies = list(product(*(range(a, b) for a, b in zip(first[:-1], first[1:], strict=True))))
+            policies = list(product(*(range(a, b) for a, b in pairwise(first))))
             rows = [np.isin(np.arange(first[-1]), policy).astype(float) for policy in policies]
             worth = [(dot(c, self.occupancy(row)), -len(self.classes(row))) for row in rows]
             top = max(range(len(rows)), key=worth.__getitem__)

@@ -28,7 +28,7 @@ from manyways.plans import Certificate, PlanSet
 from manyways.plans.checker import SetProof
 from manyways.plans.proofs import prove_set
 from manyways.plans.verification import Claim, Findings, compared_with, examine
-from manyways.polytope import CRITERIA, Criterion, Polytope, Vertex, shortest_way_costs
+from manyways.polytope import CRITERIA, Criterion, Polytope, Vertex, shortest_way
 from manyways.tasks import APART, Task, asked_limits, default_aim, default_criterion, settled_task
 from manyways.types import Floats
 
@@ -132,7 +132,7 @@ def plan(
             task.best,
             task.polytope.floors,
             tuple(i for i in range(len(policies)) if i not in stayed),
-            shortest_way_costs(task.limits, task.polytope.mdp),
+            shortest_way(task.limits, task.polytope.mdp),
         )
         proof, found = _examine(task.polytope, claim, policies, occupancies, watch, ascent)
     plans = PlanSet(

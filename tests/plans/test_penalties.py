@@ -131,7 +131,6 @@ def test_links_down_to_the_smallest_doubles_end_in_plans_or_in_a_sentence():
     assert plans.certificate.ok or not plans.status.converged
 
 
-
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("link", [1e-12, 2.0**-40])
 def test_stiff_models_are_verified_or_say_that_they_are_not(seed, link):

@@ -148,7 +148,9 @@ def _proof_arrays(proof: SetProof | None) -> dict[str, np.ndarray]:
     arrays = {"proof/best": proof.best, "proof/optimum": proof.optimum}
     arrays |= {"proof/multipliers/optimum": proof.optimum_multipliers, "proof/multipliers/gap": proof.gap_multipliers}
     arrays |= {
-        f"proof/{name}": value for name, value in (("gap", proof.gap), ("best_x", proof.best_x), ("way", proof.way)) if value is not None
+        f"proof/{name}": value
+        for name, value in (("gap", proof.gap), ("best_x", proof.best_x), ("way", proof.way))
+        if value is not None
     }
     for name, part in {"best": proof.best_plan, **dict(enumerate(proof.plans))}.items():
         if part is not None:

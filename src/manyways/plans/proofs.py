@@ -39,7 +39,7 @@ from manyways.plans.checker import (
     gradients,
     prove_plan,
 )
-from manyways.polytope import Answer, Polytope, Vertex
+from manyways.polytope import Answer, Polytope, ShortestWay, Vertex
 from manyways.types import Floats, Ints
 
 THREADS_FROM = 2_000
@@ -58,7 +58,7 @@ def prove_set(
     policies: Floats,
     x: Floats,
     tell: Callable[[int], None] = lambda _: None,
-    shortest: Floats | None = None,
+    shortest: ShortestWay | None = None,
 ) -> tuple[SetProof, ProvedSet]:
     """Find the vectors for (k, N) policies and occupancies; `tell` is called before each plan with its number.
 
@@ -70,7 +70,7 @@ def prove_set(
         objective: what was maximised.
         policies, x: (k, N).
         tell: called with the number of each plan before its part of the gap is bounded.
-        shortest: (N,) costs of which every plan has at most zero, because no way to the goal is shorter than claimed.
+        shortest: what is claimed about the shortest way to the goal.
 
     Returns:
         The vectors, and what they prove about the plans.
@@ -108,7 +108,7 @@ def prove_set(
     except Halted:  # the plans are valid; only how good they are together stays unknown
         gap = None
     best_x = optimum.occupancy if best_plan is None else None
-    way = None if shortest is None else _values_of_way(model, polytope, shortest, anywhere)
+    way = None if shortest is None else _values_of_way(model, polytope, shortest.costs, anywhere)
     return SetProof(tuple(plans), best, best_plan, values, gap, own, multipliers, best_x, way), proved
 
 
@@ -142,8 +142,8 @@ def _values_of_best(model: ExactModel, polytope: Polytope, c: Floats, unit: floa
     return rough if vectors is None else vectors.h
 
 
-def _values_of_way(model: ExactModel, polytope: Polytope, shortest: Floats, states: Ints) -> Floats:
-    found = _values_of_best(model, polytope, shortest, 1.0, states)
+def _values_of_way(model: ExactModel, polytope: Polytope, costs: Floats, states: Ints) -> Floats:
+    found = _values_of_best(model, polytope, costs, 1.0, states)
     return np.zeros((1, model.mdp.n_states)) if found is None else found
 
 

@@ -37,7 +37,7 @@ from manyways.plans.checker import (
 )
 from manyways.plans.planset import PlanSet
 from manyways.plans.proofs import prove_set
-from manyways.polytope import Criterion, Floor, Polytope, feasible_plan, floors_of, shortest_way_costs
+from manyways.polytope import Criterion, Floor, Polytope, ShortestWay, feasible_plan, floors_of, shortest_way
 from manyways.types import Bools, Floats, Sparse
 
 EQUAL, PLAIN_EQUAL = 1e-9, 1e-6
@@ -158,7 +158,7 @@ def examine(
         distance_errors=distance_errors,
         objective=objective.value(x_proved),
         floors=_below_floors(claim, model, plans if exact else None, x),
-        way=None if claim.shortest is None else _shorter_way(model, claim.shortest, x_proved, proof.way),
+        way=None if claim.shortest is None else _shorter_way(model, claim.shortest, x_proved[list(claim.free)], proof.way),
         missing=missing,
         optimum=_plain_optimum(model, claim, proof)
         if best is None
@@ -203,7 +203,7 @@ class Claim:
             what the best policy earns; a criterion may define the reward of the model by it.
         floors: what every plan meets.
         free: the plans that must meet them; plans that a user kept need not.
-        shortest: (N,) costs of which every plan has at most zero, because no way to the goal is shorter than claimed.
+        shortest: what is claimed about the shortest way to the goal.
     """
 
     objective: SetObjective
@@ -211,7 +211,7 @@ class Claim:
     optimum: float
     floors: tuple[Floor, ...] = ()
     free: tuple[int, ...] = ()
-    shortest: Floats | None = None
+    shortest: ShortestWay | None = None
 
 
 def claim_of(plans: PlanSet, mdp: MDP) -> tuple[MDP, Claim]:
@@ -220,7 +220,7 @@ def claim_of(plans: PlanSet, mdp: MDP) -> tuple[MDP, Claim]:
     objective = plans.maximised.on(planned, plans.behaviour.on(planned))
     floors = floors_of(plans.limits, plans.criterion, mdp, plans.optimal_reward)
     free = tuple(i for i in range(plans.k) if i not in plans.kept)
-    shortest = shortest_way_costs(plans.limits, planned)
+    shortest = shortest_way(plans.limits, planned)
     return planned, Claim(objective, plans.criterion, plans.optimal_reward, floors, free, shortest)
 
 
@@ -262,7 +262,9 @@ def _other_meaning(mdp: MDP, planned: MDP) -> list[str]:
         return []
     both = (mdp, planned)
     parts = {
-        "actions": [None if _made_up(part.action_names) else np.array(part.action_names)[part.actions] for part in both],
+        "actions": [
+            None if _made_up(part.action_names) else np.array(part.action_names)[part.actions] for part in both
+        ],
         "state names": [part.state_names for part in both],
         "observations": [part.observations for part in both],
         "cells": [None if part.layout is None else part.layout.cells for part in both],
@@ -388,14 +390,13 @@ def _below_floors(claim: Claim, model: ExactModel, plans: list[ProvedPlan] | Non
     return max(below) if below else None
 
 
-def _shorter_way(model: ExactModel, shortest: Floats, x: Floats, values: Floats | None) -> float:
-    """By which share a way to the goal may be shorter than claimed. A shorter way has more than zero of the costs
-    `shortest` (N,): its share times how often an episode ends, for which that of the plans is taken."""
+def _shorter_way(model: ExactModel, shortest: ShortestWay, x: Floats, values: Floats | None) -> float:
+    """By which share of it, or of a step, a way to the goal may be shorter than claimed. How often a shorter way ends is
+    not known; it is taken to end as often as the plans do."""
     if values is None:
         return np.inf
-    ended = float((x @ np.maximum(shortest, 0.0)).min())
-    above = max(model.upper_bound(shortest, values), 0.0)
-    return above / ended if above > 0 else 0.0
+    above, ended = model.upper_bound(shortest.costs, values), float((x @ shortest.ends).min(initial=1.0))
+    return 0.0 if above <= 0 else above / ended / max(shortest.length, 1.0) if ended > 0 else np.inf
 
 
 def _gap(claim: Claim, model: ExactModel, plans: list[ProvedPlan] | None, x: Floats, proof: SetProof) -> float:

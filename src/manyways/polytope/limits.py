@@ -110,16 +110,29 @@ def floors_of(limits: Limits, criterion: Criterion, mdp: MDP, best: float) -> tu
     return tuple(floors)
 
 
-def shortest_way_costs(limits: Limits, mdp: MDP) -> Floats | None:
-    """(N,) costs of which every plan has at most zero, if no way to the goal is shorter than `longer` and `way` say.
+@dataclass(frozen=True, eq=False)
+class ShortestWay:
+    """The claim that no way to the goal is shorter than `longer` and `way` of some limits say.
 
-    Rounded upwards, so that what they prove holds for the numbers as they are. None without such limits.
+    Attributes:
+        costs: (N,) every plan has at most zero of them exactly if that is true. Rounded upwards, so that what they prove
+            holds for the limits as they are.
+        ends: (N,) the chance that a step ends an episode at the goal.
+        length: of the shortest way, in steps.
     """
+
+    costs: Floats
+    ends: Floats
+    length: float
+
+
+def shortest_way(limits: Limits, mdp: MDP) -> ShortestWay | None:
+    """What limits claim about the shortest way; None if they are not about ways."""
     if limits.longer is None or limits.way is None:
         return None
     ends, steps = _way(mdp)
-    per_step = steps * ((1 + limits.longer) / max(limits.way, 1e-9))
-    return ends - per_step * (1 - 1e-15)
+    length = limits.way / (1 + limits.longer)
+    return ShortestWay(length * (1 + 1e-15) * ends - steps, ends, length)
 
 
 def _way(mdp: MDP) -> tuple[Floats, Floats]:

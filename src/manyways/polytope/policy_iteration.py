@@ -134,15 +134,16 @@ class PolicyIteration:
     def _evaluate_average(self, choices: Ints, p: Sparse, c: Floats, reference: int) -> _Evaluation:
         """Cut the chain at a recurrent reference state: expected visits during a round trip give the
         occupancy and so the gain, and what is earned above the gain until the next visit the values."""
-        n = self.mdp.n_states
-        for _ in range(MOST_CUTS):
+        n, cuts = self.mdp.n_states, 0
+        while True:
             system = system_of(p, cut_at=np.array([reference]))
             lu = factorised(system)
             unit = np.zeros(n)
             unit[reference] = 1.0
             visits = np.maximum(lu.solve(unit, trans="T"), 0.0)
             busiest = int(np.argmax(visits))
-            if visits[reference] >= WELL_CHOSEN * visits[busiest]:
+            cuts += 1
+            if visits[reference] >= WELL_CHOSEN * visits[busiest] or cuts == MOST_CUTS:
                 break
             reference = busiest
         visits /= visits.sum()
