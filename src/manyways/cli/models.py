@@ -17,7 +17,7 @@ PlanNumber = Annotated[int, typer.Option("--plan", help="Number of the plan, cou
 def convert(
     source: Source,
     out: Annotated[
-        Path, typer.Argument(help="The model file to write: .npz, .drn, or .tra for PRISM's explicit format.")
+        Path, typer.Argument(help="The model file to write: .npz, .drn, .csv, or .tra for PRISM's explicit format.")
     ],
     const: Const = None,
     reward: Reward = None,

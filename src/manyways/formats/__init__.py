@@ -10,6 +10,7 @@ from manyways.formats import (  # importing a format registers it
     rddl,
     room_worlds,
     storm,
+    tables,
     text_maps,
 )
 from manyways.formats.format import FORMATS, Format
@@ -30,6 +31,7 @@ __all__ = [
     "read",
     "room_worlds",
     "storm",
+    "tables",
     "text_maps",
     "write_model",
 ]

@@ -116,6 +116,30 @@ def numbered(
     return states, actions, np.array([row[:3] for row in rows], dtype=np.int64).T, amounts
 
 
+def summed_by_choice(
+    s: Ints, a: Ints, t: Ints, p: Floats, r: Floats, n_states: int, n_actions: int, *, as_given: bool = False
+) -> tuple[Sparse, Floats, Ints, Ints]:
+    """From T transitions in any order, by their numbers of state, action and next state: the (N, S) transitions, the (N,)
+    expected rewards, the (S + 1,) first choices and the (N,) actions.
+
+    The choices of a state are in the order of their actions' numbers or, `as_given`, of their first transitions.
+    A choice whose transitions all have one reward has exactly that reward, whatever rounding makes of its probabilities.
+    """
+    keys, given, choice = np.unique(s * n_actions + a, return_index=True, return_inverse=True)
+    if as_given:
+        order = np.lexsort((given, keys // n_actions))
+        keys, choice = keys[order], np.argsort(order)[choice]
+    matrix = sparse.csr_array((p, (choice, t)), shape=(len(keys), n_states))
+    reward = np.bincount(choice, weights=np.multiply(p, r, where=p != 0, out=np.zeros_like(p)), minlength=len(keys))
+    possible = np.flatnonzero(p != 0)
+    some = np.zeros(len(keys))
+    some[choice[possible]] = r[possible]
+    varied = np.zeros(len(keys), bool)
+    varied[choice[possible[r[possible] != some[choice[possible]]]]] = True
+    first = np.searchsorted(keys // n_actions, np.arange(n_states + 1))
+    return matrix, np.where(varied, reward, some), first, keys % n_actions
+
+
 def start_or_first(start: ArrayLike | None, n_states: int) -> Any:
     """The given start, or all of it in state 0."""
     if start is not None:

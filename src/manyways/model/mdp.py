@@ -33,6 +33,7 @@ from manyways.model.building import (
     ranks,
     start_from_states,
     start_or_first,
+    summed_by_choice,
 )
 from manyways.model.checking import (
     check_text,
@@ -220,15 +221,14 @@ class MDP:
             details: `labels` (name -> iterable of states), `layout`, `name`.
         """
         states, actions, (s, a, t), (p, r) = numbered(transitions)
-        keys, choice = np.unique(s * len(actions) + a, return_inverse=True)
-        matrix = sparse.csr_array((p, (choice, t)), shape=(len(keys), len(states)))
+        matrix, reward, first, taken = summed_by_choice(s, a, t, p, r, len(states), len(actions))
         labels = details.pop("labels", {})
         return cls.from_csr(
             matrix,
-            np.bincount(choice, weights=np.multiply(p, r, where=p != 0, out=np.zeros_like(p)), minlength=len(keys)),
-            np.searchsorted(keys // len(actions), np.arange(len(states) + 1)),
+            reward,
+            first,
             start=start_from_states(start, states),
-            actions=keys % len(actions),
+            actions=taken,
             action_names=[str(action) for action in actions],
             state_names=[str(state) for state in states],
             labels={label: members_mask(members, states, label) for label, members in labels.items()},

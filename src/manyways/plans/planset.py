@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from manyways.behaviours import Behaviour
-from manyways.errors import SettingError
 from manyways.files import write_bytes
+from manyways.files.data_frames import the_pandas
 from manyways.methods import Method, Status, Trace
 from manyways.model.mdp import MDP
 from manyways.objectives import Objective
@@ -166,16 +166,13 @@ class PlanSet(Sequence["Plan"]):
 
     def frame(self) -> pandas.DataFrame:
         """One row per plan: title, reward and the other measures of `describe`."""
-        try:
-            import pandas
-        except ImportError:
-            raise SettingError("data frames need pandas: pip install 'manyways[data]'") from None
         from manyways.describe import measures, portraits, survey_of
 
         survey = survey_of(self)
         columns: dict[str, Any] = {"title": [portrait.title for portrait in portraits(survey)]}
         columns |= {measure.name: measure.values for measure in measures(survey)}
-        return pandas.DataFrame(columns, index=pandas.RangeIndex(1, self.k + 1, name="plan"))
+        pd = the_pandas()
+        return pd.DataFrame(columns, index=pd.RangeIndex(1, self.k + 1, name="plan"))
 
     def __repr__(self) -> str:
         return (

@@ -158,7 +158,9 @@ def examine(
         distance_errors=distance_errors,
         objective=objective.value(x_proved),
         floors=_below_floors(claim, model, plans if exact else None, x),
-        way=None if claim.shortest is None else _shorter_way(model, claim.shortest, x_proved[list(claim.free)], proof.way),
+        way=None
+        if claim.shortest is None
+        else _shorter_way(model, claim.shortest, x_proved[list(claim.free)], proof.way),
         missing=missing,
         optimum=_plain_optimum(model, claim, proof)
         if best is None

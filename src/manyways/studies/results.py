@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manyways.errors import SettingError
 from manyways.files import write_bytes
+from manyways.files.data_frames import the_pandas
 from manyways.files.spreadsheet_cells import cell
 from manyways.studies.trial import Row
 
@@ -84,11 +84,7 @@ class Results:
 
     def frame(self) -> pandas.DataFrame:
         """The rows as a pandas DataFrame."""
-        try:
-            import pandas
-        except ImportError:
-            raise SettingError("data frames need pandas: pip install 'manyways[data]'") from None
-        return pandas.DataFrame(self.rows)
+        return the_pandas().DataFrame(self.rows)
 
     def write_csv(self, path: Path, entry: str = "iteration") -> None:
         """Write the rows as CSV. A row that holds sequences, with an entry per iteration, becomes a line per entry.
