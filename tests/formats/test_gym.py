@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -212,7 +213,9 @@ def test_observations_are_those_of_the_environment(tmp_path):
     again = mw.load(plans.save(tmp_path / "plans.mw"))
     for mdp in (plans.mdp, again.mdp):
         assert mdp.observations.tolist() == [0, 1, 2, 3, 4, 6, 8, 9, 10, 13, 14]
-    with pytest.raises(mw.SettingError, match="no state with the observation 5; it has 11 observations, from 0 to 14"):
+    with pytest.raises(
+        mw.SettingError, match="no state with the name or observation 5; it has 11 observations, from 0 to 14"
+    ):
         again[0].policy.act(5, np.random.default_rng(0))
 
 
@@ -346,7 +349,7 @@ def test_a_sweep_over_an_environment(tmp_path):
         ("gym:FrozenLake-v1?terminal=never", "terminal must be one of restart, absorbing"),
         ("gym:FrozenLake-v1?end_reward=much", "end_reward must be a number"),
         ("gym:FrozenLake-v1?nonsense=1", "Gymnasium cannot make it"),
-        ("gym:CartPole-v1", "no table of its dynamics"),
+        ("gym:CartPole-v1", r"no table of its dynamics.*mw\.explore"),
         ("gym:FrozenLake-v1?map_name=9x9", "Gymnasium cannot make it: '9x9'"),
         ("gym:", "no world of that name; did you mean something like 'gym:FrozenLake-v1'"),
     ],
@@ -385,3 +388,31 @@ def test_a_manipulated_file_is_refused(member, array, tmp_path):
             new.writestr(name, content.getvalue() if name == member else old.read(name))
     with pytest.raises(mw.PlanFileError, match="is damaged"):
         mw.load(changed)
+
+
+class _Somewhere(gymnasium.Env):
+    """Three states in a ring; it starts in 0 or 1, and says so only by starting there."""
+
+    observation_space, action_space = gymnasium.spaces.Discrete(3), gymnasium.spaces.Discrete(1)
+    P: ClassVar = {s: {0: [(1.0, (s + 1) % 3, 1.0, False)]} for s in range(3)}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed, options=options)
+        return int(self.np_random.integers(2)), {}
+
+
+def test_a_start_that_only_resetting_shows():
+    """500 of 1000 resets, give or take five standard deviations of 16."""
+    mdp = mw.read(_Somewhere())
+    assert mdp.start[2] == 0
+    assert mdp.start.sum() == pytest.approx(1)
+    assert 0.42 < mdp.start[0] < 0.58
+
+
+def test_a_start_that_is_no_state():
+    class Elsewhere(_Somewhere):
+        def reset(self, **_):
+            return np.zeros(2), {}
+
+    with pytest.raises(mw.SourceError, match="not the number of a state"):
+        mw.read(Elsewhere())

@@ -101,3 +101,24 @@ def test_sources_of_another_type(source):
     assert message.startswith(
         f"cannot read a model from {type(source).__name__}; expected an MDP, a Gymnasium environment"
     )
+
+
+def test_a_plan_file_is_a_source_of_its_model(tmp_path):
+    plans = mw.plan("four-rooms:1", 2, 8.0)
+    plans.save(tmp_path / "plans.mw")
+    mdp = mw.read(tmp_path / "plans.mw")
+    assert mdp.digest == plans.mdp.digest
+    assert mdp.source == "four-rooms:1"
+    again = mw.plan(tmp_path / "plans.mw", 3, 8.0, keep=plans.policies[:1])
+    assert again.kept == (0,) or (again.policies[list(again.kept)] == plans.policies[:1]).all()
+    (tmp_path / "broken.mw").write_bytes(b"PK")
+    with pytest.raises(mw.ManywaysError, match=r"broken\.mw"):
+        mw.read(tmp_path / "broken.mw")
+
+
+def test_a_file_of_an_unknown_kind(tmp_path):
+    (tmp_path / "model.xml").write_text("<model/>\n")
+    with pytest.raises(mw.SourceError, match=r"end in \.xml are not known.*\.npz.*table of transitions as \.csv"):
+        mw.read(tmp_path / "model.xml")
+    (tmp_path / "map.grid").write_text("S..\n..G\n")
+    assert mw.read(tmp_path / "map.grid").n_states == 6

@@ -191,3 +191,12 @@ def test_a_policy_that_says_things_twice_or_strangely(ending, text, message, tmp
     (tmp_path / f"policy{ending}").write_text(text)
     with pytest.raises(mw.SourceError, match=message):
         mw.load_policy(tmp_path / f"policy{ending}", mdp)
+
+
+def test_states_by_the_names_that_tables_and_files_show():
+    plans, rng = mw.plan("four-rooms:1", 2, 8.0), np.random.default_rng(0)
+    policy = plans[0].policy
+    for state in range(0, plans.mdp.n_states, 7):
+        assert policy.act(plans.mdp.state_name(state), rng) == policy.act(state, rng)
+    with pytest.raises(mw.SettingError, match="names such as 'r0c0'"):
+        policy.act("r99c0", rng)

@@ -36,6 +36,8 @@ from manyways.types import Bools, Floats, Ints
 
 PREFIX = "gym:"
 RULES = ("restart", "absorbing")
+RESETS = 1000
+"""How often an environment without a start distribution is reset to find out where it starts."""
 ACTION_NAMES = {
     "FrozenLakeEnv": ("left", "down", "right", "up"),
     "CliffWalkingEnv": ("up", "right", "down", "left"),
@@ -123,9 +125,12 @@ def model_of(
     inner, spec = env.unwrapped, getattr(env, "spec", None)
     name = str(name or getattr(spec, "id", None) or type(inner).__name__)
     if not is_environment(env):
-        raise SourceError(f"{name} has no table of its dynamics (`env.unwrapped.P`), so it cannot be read as a model")
+        raise SourceError(
+            f"{name} has no table of its dynamics (`env.unwrapped.P`), so it cannot be read as a model; if its states can be "
+            "counted, describe its steps with three functions: mw.explore(start, actions, outcomes)"
+        )
     table = _Table.of(inner, name)
-    start, details = _start(inner, table.n), _details(inner, table.n)
+    start, details = _start(env, table.n), _details(inner, table.n)
     end_rewards = end_reward * details.ends.get("goal", np.ones(table.n))
     table = replace(table, reward=table.reward + end_rewards[table.target] * table.ended)
     if rule == "absorbing":
@@ -233,16 +238,22 @@ def _model(table: _Table, start: Floats, details: _Details, action_names: tuple[
     return mdp
 
 
-def _start(inner: Any, n: int) -> Floats:
-    given = getattr(inner, "initial_state_distrib", None)
-    if given is None:
-        raise SourceError(
-            f"{type(inner).__name__} has no start distribution (`env.unwrapped.initial_state_distrib`); "
-            "build the model with MDP.from_transitions and its start"
-        )
+def _start(env: Any, n: int) -> Floats:
+    """The environment's own start distribution or, if it has none, how often it starts in each state."""
+    given = getattr(env.unwrapped, "initial_state_distrib", None)
     start = np.zeros(n)
-    start[: len(given)] = given
-    return start / start.sum()
+    if given is not None:
+        start[: len(given)] = given
+        return start / start.sum()
+    for seed in range(RESETS):
+        first = env.reset(seed=seed)[0]
+        if not isinstance(first, (int, np.integer)) or not 0 <= first < n:
+            raise SourceError(
+                f"{type(env.unwrapped).__name__} starts with the observation {first!r:.60}, which is not the number of a state "
+                "of its table; build the model with MDP.from_transitions and its start"
+            )
+        start[first] += 1 / RESETS
+    return start
 
 
 # ---- names, labels and ends of known environments ---------------------------------------------

@@ -21,8 +21,10 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from manyways.errors import SourceError
+from manyways.files import open_regular
 from manyways.formats.format import FORMATS, Format, Parser, any_text, truth
-from manyways.formats.text_maps import TEXT_MAPS
+from manyways.formats.placed_maps import LARGEST_MAP_FILE
+from manyways.formats.text_maps import CHARACTERS, TEXT_MAPS
 from manyways.model.costs import looks_like_a_cost
 from manyways.model.mdp import MDP
 
@@ -125,7 +127,16 @@ def _format_of(place: str) -> Format:
         path = Path(place)
         if path.suffix in (".pkl", ".pickle"):
             raise SourceError(f"{path} is a pickle, which could run any code when read; save the model as .npz instead")
-        return next((kind for kind in FORMATS if path.suffix in kind.endings), TEXT_MAPS)
+        found = next((kind for kind in FORMATS if path.suffix in kind.endings), None)
+        if found is not None:
+            return found
+        if path.is_file() and path.suffix and not _may_be_a_map(path):
+            raise SourceError(
+                f"{path}: files that end in {path.suffix} are not known, and it is not a text map of # . S and G. Models and "
+                f"maps end in {_endings()}. Rename the file if it is one of these; write a table of transitions as .csv; or "
+                "build the model in Python with MDP.from_transitions"
+            )
+        return TEXT_MAPS
     for kind in FORMATS:
         if kind.names is not None and re.fullmatch(kind.names, place, re.DOTALL):
             return kind
@@ -138,6 +149,16 @@ def _format_of(place: str) -> Format:
         else f"names are {', '.join(examples.values())}"
     )
     raise SourceError(f"there is no file {shown!r} and no world of that name; {hint}")
+
+
+def _may_be_a_map(path: Path) -> bool:
+    """Whether the first line of a file consists of the characters of a text map."""
+    with open_regular(path, LARGEST_MAP_FILE) as file:
+        return set(file.readline(LARGEST_MAP_FILE).decode("latin-1").strip()) <= set(CHARACTERS)
+
+
+def _endings() -> str:
+    return " ".join(ending for kind in FORMATS for ending in kind.endings)
 
 
 def _exists(path: str) -> bool:

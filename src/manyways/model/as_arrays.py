@@ -12,6 +12,8 @@ from manyways.model.building import csr_of
 from manyways.model.mdp import MDP, Grid
 
 PREFIX = "model/"
+PLAN_SCHEMA, PLAN_VERSIONS = "manyways plans", (1, 2, 3)
+"""What files of plans, which hold their model, call themselves, and the versions that can be read."""
 
 
 def model_to_arrays(mdp: MDP) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -22,7 +22,7 @@ from manyways.behaviours import BEHAVIOURS
 from manyways.errors import ModelError, PlanFileError, SettingError, check_integer, check_number
 from manyways.files.archive import pack, unpack
 from manyways.methods import METHODS, Status, Trace
-from manyways.model.as_arrays import model_from_arrays, model_to_arrays
+from manyways.model.as_arrays import PLAN_SCHEMA, PLAN_VERSIONS, model_from_arrays, model_to_arrays
 from manyways.model.checking import check_text
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import check_policy, deterministic
@@ -32,8 +32,7 @@ from manyways.plans.checker import PlanProof, SetProof
 from manyways.polytope import CRITERIA, Limits
 from manyways.registry import UnknownKind
 
-SCHEMA = "manyways plans"
-VERSION, READABLE = 3, (1, 2, 3)
+VERSION = 3
 
 
 def to_bytes(fields: Mapping[str, Any]) -> bytes:
@@ -73,17 +72,17 @@ def to_bytes(fields: Mapping[str, Any]) -> bytes:
     arrays["avoided"] = fields["avoided"].reshape(-1, mdp.n_choices)
     arrays |= {f"trace/{name}": column for name, column in vars(fields["trace"]).items()}
     arrays |= _proof_arrays(fields["proof"])
-    return pack(SCHEMA, VERSION, header, arrays)
+    return pack(PLAN_SCHEMA, VERSION, header, arrays)
 
 
 def read_file(path: Path) -> dict[str, Any]:
     """The fields of the `PlanSet` in a file."""
-    return _fields(str(path), *unpack(path, str(path), SCHEMA, READABLE))
+    return _fields(str(path), *unpack(path, str(path), PLAN_SCHEMA, PLAN_VERSIONS))
 
 
 def read_bytes(content: bytes, name: str) -> dict[str, Any]:
     """The fields of the `PlanSet` in the content of a file; `name` is what errors call it."""
-    return _fields(name, *unpack(io.BytesIO(content), name, SCHEMA, READABLE))
+    return _fields(name, *unpack(io.BytesIO(content), name, PLAN_SCHEMA, PLAN_VERSIONS))
 
 
 def _fields(path: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:

@@ -68,20 +68,23 @@ class Policy:
         return choice
 
     @cached_property
-    def _state_of(self) -> dict[int, int]:
+    def _state_of(self) -> dict[int | str, int]:
         seen = range(self.mdp.n_states) if self.mdp.observations is None else self.mdp.observations.tolist()
-        return {observation: state for state, observation in enumerate(seen)}
+        named = {self.mdp.state_name(state): state for state in range(self.mdp.n_states)}
+        return {**named, **{observation: state for state, observation in enumerate(seen)}}
 
-    def act(self, observation: int, rng: np.random.Generator) -> int:
+    def act(self, observation: int | str, rng: np.random.Generator) -> int:
         """The number of an action, drawn from the policy, as a Gymnasium agent needs it.
 
-        `observation` is one of the environment that the model was read from; for other models, the number of a state.
+        `observation` is one of the environment that the model was read from; for other models, the number of a state. It
+        may also be the name of a state, as tables and files show it: "r3c3".
         """
-        state = self._state_of.get(int(observation))
+        state = self._state_of.get(observation if isinstance(observation, str) else int(observation))
         if state is None:
+            known = [observation for observation in self._state_of if isinstance(observation, int)]
             raise SettingError(
-                f"{self.mdp.name} has no state with the observation {observation}; it has {self.mdp.n_states} "
-                f"observations, from {min(self._state_of)} to {max(self._state_of)}"
+                f"{self.mdp.name} has no state with the name or observation {observation!r:.60}; it has {self.mdp.n_states} "
+                f"observations, from {min(known)} to {max(known)}, and names such as {self.mdp.state_name(0)!r}"
             )
         return int(self.mdp.actions[self.choose(state, rng)])
 
