@@ -49,9 +49,6 @@ GREEDY_PASSES = 3
 MAX_SWEEPS, SETTLED, TIMED, EVALUATED = 200, 0.01, 1e-2, 0.01
 """Between improvements a policy's values are swept until they change by less than `SETTLED` times the change of the last
 greedy pass. Fewer sweeps would mislead the next improvement; more would be wasted on a policy that is about to change."""
-FEW = 1 / 16
-"""If an improvement changes fewer choices, as a share of the states, this may be the last policy: it is evaluated well
-enough for the proof."""
 MAX_PUSHES = 2000
 MAX_CUTS = 40
 THOROUGH_EVERY, THOROUGH_SWEEPS = 40, 2000
@@ -59,7 +56,7 @@ THOROUGH_EVERY, THOROUGH_SWEEPS = 40, 2000
 
 
 @dataclass(eq=False)
-class _State:
+class SolveState:
     """The state of a solve; a copy of it is the warm start of the next one."""
 
     choice: np.ndarray
@@ -70,8 +67,13 @@ class _State:
     fresh: bool = False
     """Whether this is a good policy whose values are not known yet."""
 
-    def copy(self) -> _State:
-        return _State(self.choice.copy(), self.h.copy(), self.y.copy(), self.reference, self.g)
+    def copy(self) -> SolveState:
+        return SolveState(self.choice.copy(), self.h.copy(), self.y.copy(), self.reference, self.g, self.fresh)
+
+    def renumbered(self, states: Ints, number: Ints) -> SolveState:
+        """The same in a copy of the model whose i-th state is states[i], and in which choice x has the number number[x]."""
+        choice, reference = number[self.choice[states]].astype(np.uint32), int(np.argmax(states == self.reference))
+        return SolveState(choice, self.h[states], self.y[states], reference, self.g, self.fresh)
 
 
 def _typical(c: Floats, found: Answer) -> float:
@@ -94,7 +96,7 @@ class Sweeps:
     def __init__(self, mdp: MDP, discount: float, pause: Pause | None = None) -> None:
         self.mdp = mdp
         self.discount = discount
-        self._pause = pause or Pause()
+        self.pause = pause or Pause()
         self.exact = PolicyIteration(mdp, discount, pause)
         matrix = mdp.transitions
         # Indices are narrow, because passes over large models wait for memory, and unsigned, because numba checks the sign
@@ -113,7 +115,7 @@ class Sweeps:
 
     def best(self, c: Floats, warm: Vertex | None = None) -> Answer:
         """The vertex of highest <c, rho> for an (N,) c."""
-        if isinstance(warm, Answer) and isinstance(warm.memory, _State):
+        if isinstance(warm, Answer) and isinstance(warm.memory, SolveState):
             state = warm.memory.copy()
         elif warm is not None and warm.choices is not None:
             state = self._from_policy(c, warm)
@@ -129,9 +131,14 @@ class Sweeps:
             return self._exactly(c, state.choice.astype(np.int64))
         return found if found.bound - found.value <= wanted else self._exactly(c, np.asarray(found.choices))
 
+    def order_of(self, at: SolveState) -> Ints:
+        """(S,) all states, from the reference outwards along the likely successors of a policy."""
+        self._order_anyway(at)
+        return self._order.astype(np.int64)
+
     # ---- the two criteria ---------------------------------------------------------------------
 
-    def _average(self, c: Floats, at: _State, wanted: float) -> Answer:
+    def _average(self, c: Floats, at: SolveState, wanted: float) -> Answer:
         stay = int(self._loops[np.argmax(c[self._loops])]) if self._loops.size else -1
         floor = float(c[stay]) if stay >= 0 else float(c.min())
         if at.g < floor:
@@ -140,7 +147,7 @@ class Sweeps:
         lower, upper = floor, float(c.max())
         surplus, change, cuts = np.inf, np.inf, 0
         for iteration in range(MAX_ITERATIONS):
-            self._pause()
+            self.pause()
             scale, height, top, bottom = self._survey(c, at)
             span = scale + height
             changes, moved = 0, EVALUATED * span
@@ -151,7 +158,7 @@ class Sweeps:
                 if top - bottom <= min(TOLERANCE * scale, wanted):
                     break
                 changes, moved = self._improve(c, at, 1e-13 * span)
-                if changes < FEW * len(at.choice):
+                if changes**2 <= len(at.choice):  # this may be the last policy, so it is evaluated for the proof
                     moved = min(TOLERANCE * scale, wanted) / (2 * SETTLED)
             settled = not changes and change <= 1e-10 * span and top - floor <= TOLERANCE * scale
             if stay >= 0 and at.g == floor and settled and surplus < -1e-10 * span:
@@ -181,9 +188,9 @@ class Sweeps:
         # Mass is pushed until the rest is negligible against a whole round trip.
         return self._vertex(c, at, np.zeros(len(at.h)), max(float(at.y[at.reference]), 1.0), top)
 
-    def _discounted(self, c: Floats, at: _State, wanted: float) -> Answer:
+    def _discounted(self, c: Floats, at: SolveState, wanted: float) -> Answer:
         for iteration in range(MAX_ITERATIONS):
-            self._pause()
+            self.pause()
             scale, height, top, bottom = self._survey(c, at)
             changes, moved = 0, EVALUATED * (scale + height)
             if iteration:
@@ -191,7 +198,8 @@ class Sweeps:
                     break
                 changes, moved = self._improve(c, at, 1e-13 * (scale + height))
             if changes or not iteration:
-                self._arrange_anyway(c, at)
+                self._order_anyway(at)
+                self._pack(c, at)
             kernels.sweep(self._order, *self._rows, self._work, self._b, 0.0, at.h, False, MAX_SWEEPS, SETTLED * moved)
         else:
             raise _GaveUp
@@ -200,7 +208,7 @@ class Sweeps:
 
     # ---- steps --------------------------------------------------------------------------------
 
-    def _start(self, c: Floats) -> _State:
+    def _start(self, c: Floats) -> SolveState:
         """A policy that goes to the choice of highest c; the ways there depend on the place only, so they are kept."""
         n = self.mdp.n_states
         target = self.exact.most_paying(c)
@@ -213,27 +221,27 @@ class Sweeps:
             self._ways[place] = choices_towards(self.mdp, there).astype(np.uint32)
         choice = self._ways[place].copy()
         choice[place] = target
-        return _State(choice, np.zeros(n), np.zeros(n), place, -np.inf if self.discount == 1 else 0.0, fresh=True)
+        return SolveState(choice, np.zeros(n), np.zeros(n), place, -np.inf if self.discount == 1 else 0.0, fresh=True)
 
-    def _from_policy(self, c: Floats, vertex: Vertex) -> _State:
+    def _from_policy(self, c: Floats, vertex: Vertex) -> SolveState:
         """Start from a policy of which only the occupancy is known."""
         n = self.mdp.n_states
         busiest = int(np.argmax(np.add.reduceat(vertex.occupancy, self.mdp.first_choice[:-1])))
         gain = float(vertex.occupancy @ c) if self.discount == 1 else 0.0
-        return _State(np.array(vertex.choices, dtype=np.uint32), np.zeros(n), np.zeros(n), busiest, gain, fresh=True)
+        return SolveState(np.array(vertex.choices, dtype=np.uint32), np.zeros(n), np.zeros(n), busiest, gain, fresh=True)
 
-    def _survey(self, c: Floats, at: _State) -> tuple[float, float, float, float]:
+    def _survey(self, c: Floats, at: SolveState) -> tuple[float, float, float, float]:
         """The largest |c| of the policy's choices and the largest |h|; the largest surplus c + discount P h - h over
         all choices, and the smallest over the policy's own."""
         return kernels.survey(self._first, *self._arrays, c, self.discount, at.h, at.choice)
 
-    def _improve(self, c: Floats, at: _State, margin: float) -> tuple[int, float]:
+    def _improve(self, c: Floats, at: SolveState, margin: float) -> tuple[int, float]:
         g = at.g if self.discount == 1 else 0.0
         return kernels.greedy(
             self._order, self._first, *self._arrays, c, self.discount, g, at.h, at.choice, margin, GREEDY_PASSES
         )
 
-    def _arrange(self, c: Floats, at: _State, *, may_move: bool) -> bool:
+    def _arrange(self, c: Floats, at: SolveState, *, may_move: bool) -> bool:
         """Order the states from the reference outwards, and lay the policy out in this order. If most states do not
         lead to the reference by likely successors, the policy no longer visits it, and the cut moves to the loop in
         which the policy runs. Returns whether it did."""
@@ -249,20 +257,19 @@ class Sweeps:
         self._pack(c, at)
         return moved
 
-    def _arrange_anyway(self, c: Floats, at: _State) -> None:
-        """As `_arrange`, for a discounted chain, in which states need not lead to the reference."""
+    def _order_anyway(self, at: SolveState) -> None:
+        """Order the states for a discounted chain, in which they need not lead to the reference."""
         known = self._tree(at)
         if known < len(at.h):
             unseen = np.flatnonzero(~self._by_any_way(at, known))
             self._order[len(at.h) - len(unseen) :] = unseen
-        self._pack(c, at)
 
-    def _tree(self, at: _State) -> int:
+    def _tree(self, at: SolveState) -> int:
         """Order the states that lead to the reference by likely successors, nearest first; returns their number."""
         self._order[0] = at.reference
         return kernels.tree(self._order, at.choice, *self._arrays, self._likely, self._child, self._sibling)
 
-    def _by_any_way(self, at: _State, known: int) -> np.ndarray:
+    def _by_any_way(self, at: SolveState, known: int) -> np.ndarray:
         """Extend the order along any transition of the policy, however unlikely; returns a mask of the states in it."""
         into = self.mdp.transitions[at.choice].tocsc()
         seen = np.zeros(len(at.h), bool)
@@ -270,7 +277,7 @@ class Sweeps:
         kernels.visit(self._order, known, into.indptr.astype(np.int64), into.indices.astype(np.int32), seen)
         return seen
 
-    def _pack(self, c: Floats, at: _State) -> None:
+    def _pack(self, c: Floats, at: SolveState) -> None:
         kernels.pack(
             self._order,
             at.choice,
@@ -285,7 +292,7 @@ class Sweeps:
 
     # ---- answers ------------------------------------------------------------------------------
 
-    def _vertex(self, c: Floats, at: _State, waiting: Floats, mass: float, top: float) -> Answer:
+    def _vertex(self, c: Floats, at: SolveState, waiting: Floats, mass: float, top: float) -> Answer:
         n, enough, visits = len(waiting), MASS_LEFT * mass, self._b
         left = kernels.push(
             self._order,
@@ -307,7 +314,7 @@ class Sweeps:
             occupancy, at.choice.astype(np.int64), value=value, bound=max(top, value), dual=at.h.copy(), memory=at
         )
 
-    def _staying(self, c: Floats, at: _State, stay: int, top: float) -> Answer:
+    def _staying(self, c: Floats, at: SolveState, stay: int, top: float) -> Answer:
         """Staying in one state is best: all states lead there. The warm start keeps the round-trip policy."""
         there = np.zeros(self.mdp.n_states, bool)
         there[self.mdp.choice_state[stay]] = True
