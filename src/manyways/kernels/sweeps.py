@@ -271,7 +271,7 @@ def evaluate(
     chain; take Newton's step on the gain, which must stay between `lower` and `upper`; and sweep on, until neither the
     values nor the surplus of a round trip change by more than `tolerance`.
 
-    Returns the new gain, the last change of a value, and the surplus of a round trip before the last step.
+    Returns the new gain.
     """
     root = order[0]
     if y[root] == 0.0:  # nothing is known about them yet
@@ -283,11 +283,8 @@ def evaluate(
         order, begin, target, weight, inverse, later, ahead, steps, ones, 0.0, y, True, sweeps, rough * longest
     )
     y[root] = cycle
-    change = surplus = 0.0
     for _ in range(NEWTON_STEPS):
-        change, surplus = sweep(
-            order, begin, target, weight, inverse, later, ahead, steps, b, g, h, True, sweeps, tolerance
-        )
+        _, surplus = sweep(order, begin, target, weight, inverse, later, ahead, steps, b, g, h, True, sweeps, tolerance)
         step = min(max(surplus / cycle, lower - g), upper - g)
         g += step
         for s in range(len(order)):
@@ -295,7 +292,7 @@ def evaluate(
         h[root] = 0.0
         if abs(step) * cycle <= tolerance:
             break
-    return g, change, surplus
+    return g
 
 
 @compiled

@@ -13,8 +13,8 @@ transitions. Only moves against the order need further sweeps. Their values are 
 ten sweeps suffice however long the paths are; what grows with them is the number of improvements, slowly.
 
 *Special cases.* (1) A policy may no longer visit the reference: then the cut moves to the loop in which its likely
-successors end. (2) Staying in one state can be optimal: g never falls below the best self-loop, and if round trips
-still lose at that g, the self-loop is the answer. (3) A policy may have several recurrent classes, or mix too slowly
+successors end. (2) Staying in one state can be optimal: g never falls below the best self-loop, and if
+the upper bound meets it, the self-loop is the answer. (3) A policy may have several recurrent classes, or mix too slowly
 for sweeps: then exact policy iteration (`policy_iteration`) takes over from the current policy.
 
 *Proof.* For any h the gain of every policy is at most max(c + P h - h), and the policy's own at
@@ -51,6 +51,8 @@ MAX_SWEEPS, SETTLED, TIMED, EVALUATED = 200, 0.01, 1e-2, 0.01
 greedy pass. Fewer sweeps would mislead the next improvement; more would be wasted on a policy that is about to change."""
 MAX_PUSHES = 2000
 MAX_CUTS = 40
+WAYS_KEPT = 1_000_000
+"""So many choices of policies that go to some place are kept, of which each takes longer than a small model's solve."""
 THOROUGH_EVERY, THOROUGH_SWEEPS = 40, 2000
 """Now and then a policy is evaluated completely: such a step always rises, even if the quick ones cycle."""
 
@@ -111,7 +113,7 @@ class Sweeps:
         self._b, self._work, inverse, later = (np.zeros(n) for _ in range(4))
         self._ones = np.ones(n)
         self._rows = np.empty(n + 1, np.uint64), np.empty(room, np.uint32), np.empty(room), inverse, later, ahead
-        self._ways: dict[int, np.ndarray] = {}
+        self._ways: dict[int, Ints] = {}
 
     def best(self, c: Floats, warm: Vertex | None = None) -> Answer:
         """The vertex of highest <c, rho> for an (N,) c."""
@@ -145,30 +147,29 @@ class Sweeps:
             at.g = max(floor, float(c[at.choice].min()))
         fresh, at.fresh = at.fresh, False
         lower, upper = floor, float(c.max())
-        surplus, change, cuts = np.inf, np.inf, 0
+        cuts = 0
         for iteration in range(MAX_ITERATIONS):
             self.pause()
             scale, height, top, bottom = self._survey(c, at)
-            span = scale + height
+            span, goal = scale + height, min(TOLERANCE * scale, wanted)
             changes, moved = 0, EVALUATED * span
             # The current policy is evaluated before it is improved. Its gain is attainable; greedy steps at a gain that
             # is not attainable favour whatever ends the round trip soon, and would break the policy up.
             if iteration:
                 lower, upper = max(lower, bottom), min(upper, top)
-                if top - bottom <= min(TOLERANCE * scale, wanted):
+                if top - bottom <= goal:
                     break
+                if stay >= 0 and top - floor <= goal:
+                    return self._staying(c, at, stay, top)
                 changes, moved = self._improve(c, at, 1e-13 * span)
                 if changes**2 <= len(at.choice):  # this may be the last policy, so it is evaluated for the proof
-                    moved = min(TOLERANCE * scale, wanted) / (2 * SETTLED)
-            settled = not changes and change <= 1e-10 * span and top - floor <= TOLERANCE * scale
-            if stay >= 0 and at.g == floor and settled and surplus < -1e-10 * span:
-                return self._staying(c, at, stay, top)
+                    moved = goal / (2 * SETTLED)
             thorough = (fresh and not iteration) or iteration % THOROUGH_EVERY == THOROUGH_EVERY - 1
             if changes or not iteration or thorough:
                 cuts += self._arrange(c, at, may_move=cuts < MAX_CUTS)
             most = THOROUGH_SWEEPS if thorough else MAX_SWEEPS
             enough = SETTLED * (EVALUATED * span if thorough else moved)
-            at.g, change, surplus = kernels.evaluate(
+            at.g = kernels.evaluate(
                 self._order,
                 *self._rows,
                 self._work,
@@ -209,26 +210,33 @@ class Sweeps:
     # ---- steps --------------------------------------------------------------------------------
 
     def _start(self, c: Floats) -> SolveState:
-        """A policy that goes to the choice of highest c; the ways there depend on the place only, so they are kept."""
-        n = self.mdp.n_states
-        target = self.exact.most_paying(c)
+        """A policy that goes to the choice of highest c."""
+        n, target = self.mdp.n_states, self.exact.most_paying(c)
+        choice = self._towards(target).astype(np.uint32)
+        place = int(self.mdp.choice_state[target])
+        return SolveState(choice, np.zeros(n), np.zeros(n), place, -np.inf if self.discount == 1 else 0.0, fresh=True)
+
+    def _towards(self, target: int) -> Ints:
+        """(S,) a policy that goes to a choice and takes it. The ways depend on the place only, so they are kept."""
         place = int(self.mdp.choice_state[target])
         if place not in self._ways:
-            there = np.zeros(n, bool)
+            there = np.zeros(self.mdp.n_states, bool)
             there[place] = True
-            if len(self._ways) > 8:
+            if len(self._ways) * len(there) > WAYS_KEPT:
                 self._ways.clear()
-            self._ways[place] = choices_towards(self.mdp, there).astype(np.uint32)
-        choice = self._ways[place].copy()
-        choice[place] = target
-        return SolveState(choice, np.zeros(n), np.zeros(n), place, -np.inf if self.discount == 1 else 0.0, fresh=True)
+            self._ways[place] = choices_towards(self.mdp, there)
+        choices = self._ways[place].copy()
+        choices[place] = target
+        return choices
 
     def _from_policy(self, c: Floats, vertex: Vertex) -> SolveState:
         """Start from a policy of which only the occupancy is known."""
         n = self.mdp.n_states
         busiest = int(np.argmax(np.add.reduceat(vertex.occupancy, self.mdp.first_choice[:-1])))
         gain = float(vertex.occupancy @ c) if self.discount == 1 else 0.0
-        return SolveState(np.array(vertex.choices, dtype=np.uint32), np.zeros(n), np.zeros(n), busiest, gain, fresh=True)
+        return SolveState(
+            np.array(vertex.choices, dtype=np.uint32), np.zeros(n), np.zeros(n), busiest, gain, fresh=True
+        )
 
     def _survey(self, c: Floats, at: SolveState) -> tuple[float, float, float, float]:
         """The largest |c| of the policy's choices and the largest |h|; the largest surplus c + discount P h - h over
@@ -316,10 +324,7 @@ class Sweeps:
 
     def _staying(self, c: Floats, at: SolveState, stay: int, top: float) -> Answer:
         """Staying in one state is best: all states lead there. The warm start keeps the round-trip policy."""
-        there = np.zeros(self.mdp.n_states, bool)
-        there[self.mdp.choice_state[stay]] = True
-        choices = choices_towards(self.mdp, there)
-        choices[there] = stay
+        choices = self._towards(stay)
         occupancy = np.zeros(self.mdp.n_choices)
         occupancy[stay] = 1.0
         at.g = -np.inf
