@@ -255,7 +255,8 @@ class Sweeps:
         which the policy runs. Returns whether it did."""
         known, moved = self._tree(at), False
         if known < len(at.h) // 2 and may_move:
-            loop = int(kernels.on_loop(at.reference, self._likely))
+            # Of a policy with several loops, values are highest at the one that earns more than the gain so far.
+            loop = int(kernels.on_loop(np.argmax(at.h), self._likely))
             if loop != at.reference:
                 at.reference, at.h, moved = loop, at.h - at.h[loop], True
                 at.y[:] = 0.0
