@@ -157,9 +157,9 @@ class Sweeps:
             # is not attainable favour whatever ends the round trip soon, and would break the policy up.
             if iteration:
                 lower, upper = max(lower, bottom), min(upper, top)
-                if top - bottom <= goal:
+                if 0 <= top - bottom <= goal:  # it is negative only if values overflowed
                     break
-                if stay >= 0 and top - floor <= goal:
+                if stay >= 0 and abs(top - floor) <= goal:
                     return self._staying(c, at, stay, top)
                 changes, moved = self._improve(c, at, 1e-13 * span)
                 if changes**2 <= len(at.choice):  # this may be the last policy, so it is evaluated for the proof
@@ -195,7 +195,7 @@ class Sweeps:
             scale, height, top, bottom = self._survey(c, at)
             changes, moved = 0, EVALUATED * (scale + height)
             if iteration:
-                if top - bottom <= min(TOLERANCE * scale, wanted):
+                if 0 <= top - bottom <= min(TOLERANCE * scale, wanted):
                     break
                 changes, moved = self._improve(c, at, 1e-13 * (scale + height))
             if changes or not iteration:
