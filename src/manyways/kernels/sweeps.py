@@ -1,8 +1,14 @@
 """The compiled loops of `manyways.polytope.sweeps`.
 
 Names: x is a choice (a row of the transitions), h are relative values, y times to the reference, `order` lists the
-states in the order of the sweeps, the reference first. `begin`, `target`, `weight` and `inverse` are the policy's rows
-packed in that order: the transitions of row i are begin[i]:begin[i+1]. Targets are states.
+states in the order of the sweeps, the reference first. `begin`, `target`, `weight`, `inverse`, `later` and `ahead` are
+the policy's rows packed in that order: the transitions of row i are begin[i]:begin[i+1]. Targets are states.
+
+*Predictions.* A sweep knows the new values of the states before state i in the order, and only the old ones of those
+after it, to which i moves with the chance later[i]. These states mostly lead through the same places as i, so their
+values are about to change as much as that of i's likely successor, ahead[i], has just changed. A sweep that assumes so
+carries an error that is the same all along a path away at once. Without the assumption it would shrink by no more than
+the chance of such moves along the whole path, and the number of sweeps would grow with the length of the paths.
 """
 
 from __future__ import annotations
@@ -15,6 +21,11 @@ PURE_LOOP = 1e-13
 """A choice that leaves its state with a lower probability than this counts as one that never leaves."""
 
 NOTHING = -np.inf
+
+NEWTON_STEPS = 4
+
+RISES = 2
+"""So many sweeps that change more than the one before show that predictions do not suit the chain."""
 
 
 @compiled
@@ -51,7 +62,8 @@ def greedy(order, first, indptr, indices, data, c, discount, g, h, choice, margi
                 if not fixed:
                     if leaving < PURE_LOOP:
                         continue
-                    value /= leaving
+                    if leaving != 1.0:  # divisions are slow
+                        value /= leaving
                 if x == own:
                     kept = value
                 if value > best:
@@ -77,10 +89,13 @@ def tree(order, choice, indptr, indices, data, ahead, child, sibling):
     """The states that lead to order[0] by most likely successors, breadth first, in `order`; returns how many.
 
     Each state's most likely successor other than itself (itself where there is none) is left in `ahead`. The
-    states that have v ahead are linked: `child` leads from v to the first, `sibling` from each to the next.
-    `child` must come as -1 throughout, which is also how the lists end.
+    states that have v ahead are linked: `child` leads from v to the first, `sibling` from each to the next. The lists end
+    with n, which is no state.
     """
-    for s in range(len(choice) - 1, -1, -1):
+    n = len(choice)
+    for s in range(n):
+        child[s] = n
+    for s in range(n - 1, -1, -1):
         x = choice[s]
         most = 0.0
         likely = s
@@ -97,7 +112,7 @@ def tree(order, choice, indptr, indices, data, ahead, child, sibling):
     while head < known:
         s = child[order[head]]
         head += 1
-        while s >= 0:
+        while s < n:
             if s != root:  # any other state has one successor ahead, so it is met once
                 order[known] = s
                 known += 1
@@ -135,10 +150,14 @@ def on_loop(reference, ahead):
 
 
 @compiled
-def bounds(first, indptr, indices, data, c, discount, h, choice):
-    """The largest surplus c + discount P h - h of all choices, and the smallest of the policy's own."""
+def survey(first, indptr, indices, data, c, discount, h, choice):
+    """The largest |c| of the policy's own choices, the largest |h|, the largest surplus c + discount P h - h of all
+    choices, and the smallest of the policy's own."""
+    scale = height = 0.0
     top, bottom = NOTHING, -NOTHING
     for s in range(len(choice)):
+        scale = max(scale, abs(c[choice[s]]))
+        height = max(height, abs(h[s]))
         for x in range(first[s], first[s + 1]):
             ahead = 0.0
             for t in range(indptr[x], indptr[x + 1]):
@@ -147,18 +166,26 @@ def bounds(first, indptr, indices, data, c, discount, h, choice):
             top = max(top, surplus)
             if x == choice[s]:
                 bottom = min(bottom, surplus)
-    return top, bottom
+    return scale, height, top, bottom
 
 
 @compiled
-def pack(order, choice, indptr, indices, data, c, discount, begin, target, weight, inverse, b):
+def pack(
+    order, choice, indptr, indices, data, c, discount, likely, place, b, begin, target, weight, inverse, later, ahead
+):
     """Lay the policy's rows and costs out in sweep order. Without a discount the chain is cut at the first state,
-    and its column dropped. Each row's own column is eliminated: it only scales the row, by `inverse`."""
-    dropped = order[0] if discount == 1.0 else -1
+    and its column dropped. Each row's own column is eliminated: it only scales the row, by `inverse`.
+
+    `likely` are the likely successors by state, `place` receives the place of each state in the order.
+    """
+    dropped = order[0] if discount == 1.0 else len(order)
+    for i in range(len(order)):
+        place[order[i]] = i
     e = 0
     for i in range(len(order)):
         begin[i] = e
         leaving = 1.0
+        unknown = 0.0
         s = order[i]
         x = choice[s]
         b[i] = c[x]
@@ -171,36 +198,48 @@ def pack(order, choice, indptr, indices, data, c, discount, begin, target, weigh
             else:
                 target[e] = to
                 weight[e] = discount * data[t]
+                if place[to] > i:
+                    unknown += weight[e]
                 e += 1
         inverse[i] = 1.0 / leaving if leaving > 0.0 else 0.0
+        predicted = likely[s] != dropped and place[likely[s]] < i
+        ahead[i] = likely[s] if predicted else order[0]
+        later[i] = unknown if predicted else 0.0
     begin[len(order)] = e
 
 
 @compiled
-def sweep(order, begin, target, weight, inverse, b, shift, values, cut, sweeps, tolerance):
-    """Gauss-Seidel sweeps of v = b - shift + P v on `values` (by state).
+def sweep(order, begin, target, weight, inverse, later, ahead, steps, b, shift, values, cut, sweeps, tolerance):
+    """Gauss-Seidel sweeps of v = b - shift + P v on `values` (by state), with predictions until these mislead.
 
-    Returns the last sweep's largest change, and the value at the reference, which stays out of a cut chain.
+    Returns the last sweep's largest change, and the value at the reference, which stays out of a cut chain. The last
+    change of each state is left in `steps`.
     """
     outside = 0
+    steps[order[0]] = 0.0
     if cut:
         values[order[0]] = 0.0
         outside = 1
     change = 0.0
+    rises = 0
     for _ in range(sweeps):
+        trust = 1.0 if rises < RISES else 0.0
+        before = change
         change = 0.0
         for i in range(outside, len(order)):
             s = order[i]
-            new = b[i] - shift
+            new = b[i] - shift + trust * later[i] * steps[ahead[i]]
             for e in range(begin[i], begin[i + 1]):
                 new += weight[e] * values[target[e]]
             new *= inverse[i]
-            step = abs(new - values[s])
-            if step > change:
-                change = step
+            step = new - values[s]
+            steps[s] = step
+            change = max(change, abs(step))
             values[s] = new
         if change <= tolerance:
             break
+        if before > 0.0 and change >= before:
+            rises += 1
     back = b[0] - shift
     for e in range(begin[1]):
         back += weight[e] * values[target[e]]
@@ -208,27 +247,98 @@ def sweep(order, begin, target, weight, inverse, b, shift, values, cut, sweeps, 
 
 
 @compiled
-def push(order, begin, target, weight, inverse, waiting, visits, sweeps, crumb, enough):
-    """Push mass along the chain, far to near, adding up `visits` (by state), until at most `enough` is still moving.
+def evaluate(
+    order,
+    begin,
+    target,
+    weight,
+    inverse,
+    later,
+    ahead,
+    steps,
+    b,
+    ones,
+    h,
+    y,
+    g,
+    lower,
+    upper,
+    sweeps,
+    rough,
+    tolerance,
+):
+    """Sweep the times to the reference (until they change by less than `rough` of the longest) and the values of a cut
+    chain; take Newton's step on the gain, which must stay between `lower` and `upper`; and sweep on, until neither the
+    values nor the surplus of a round trip change by more than `tolerance`.
 
-    Mass below `crumb` is left where it is: following it would end in denormal numbers, which are slow. Mass may be
-    negative. With a cut chain, mass that reaches the first state has left the system.
+    Returns the new gain.
+    """
+    root = order[0]
+    if y[root] == 0.0:  # nothing is known about them yet
+        sweep(order, begin, target, weight, inverse, later, ahead, steps, ones, 0.0, y, True, 1, 0.0)
+    longest = 1.0
+    for s in range(len(order)):
+        longest = max(longest, y[s])
+    _, cycle = sweep(
+        order, begin, target, weight, inverse, later, ahead, steps, ones, 0.0, y, True, sweeps, rough * longest
+    )
+    y[root] = cycle
+    for _ in range(NEWTON_STEPS):
+        _, surplus = sweep(order, begin, target, weight, inverse, later, ahead, steps, b, g, h, True, sweeps, tolerance)
+        step = min(max(surplus / cycle, lower - g), upper - g)
+        g += step
+        for s in range(len(order)):
+            h[s] -= step * y[s]
+        h[root] = 0.0
+        if abs(step) * cycle <= tolerance:
+            break
+    return g
+
+
+@compiled
+def push(order, begin, target, weight, inverse, later, ahead, early, waiting, visits, cut, sweeps, crumb, enough):
+    """Push the mass `waiting` (by state) along the chain, far to near, adding up `visits`, until at most `enough` is still
+    moving; then scale the visits to a sum of one. Returns the mass that was left.
+
+    In a cut chain a unit of mass starts at the reference, and what comes back to it has left the system. Mass below
+    `crumb` is left where it is: following it would end in denormal numbers, which are slow. Mass may be negative.
+
+    Mass that moves against the order has to wait for the next sweep. Sooner or later it comes through the likely
+    successor, so it is counted there at once (`early`) and its negative waits there, until the two meet.
     """
     n = len(order)
+    for s in range(n):
+        early[s] = visits[s] = 0.0
+    if cut:
+        visits[order[0]] = 1.0
+        for e in range(begin[1]):
+            waiting[target[e]] = weight[e]
     left = 0.0
+    rises = 0
     for _ in range(sweeps):
+        trust = 1.0 if rises < RISES else 0.0
         for i in range(n - 1, -1, -1):
             s = order[i]
-            mass = waiting[s]
+            mass = waiting[s] + early[s]
             if abs(mass) > crumb:
-                waiting[s] = 0.0
+                waiting[s] = -early[s]
                 mass *= inverse[i]
                 visits[s] += mass
                 for e in range(begin[i], begin[i + 1]):
                     waiting[target[e]] += mass * weight[e]
+                early[ahead[i]] += trust * later[i] * mass
+            early[s] = 0.0
+        before = left
         left = 0.0
         for s in range(n):
             left += abs(waiting[s])
         if left <= enough:
             break
+        if before > 0.0 and left >= before:
+            rises += 1
+    total = 0.0
+    for i in range(n):  # in this order, rounding does not depend on the numbering
+        total += visits[order[i]]
+    for s in range(n):
+        visits[s] /= total
     return left

@@ -1,9 +1,9 @@
 """Sweeps on a copy of the model whose states are numbered in the order in which they are met.
 
 Sweeps visit the states outwards from the reference. In a large model that is numbered otherwise, every step is a cache
-miss, and most of the time is spent waiting for memory. With states numbered by their distance from the choice of highest
-reward, which is close to any order that the sweeps take later, greedy passes run about three times as fast. The copy
-needs the memory of the model once more.
+miss, and most of the time is spent waiting for memory. So the first solve, which is slow, ends with a copy of the model,
+made when it is needed, whose states are numbered in the order of that solve. Later orders are close to it, and greedy passes
+run about three times as fast. The copy needs the memory of the model once more.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from manyways.model.graph import levels_towards
 from manyways.model.mdp import MDP
 from manyways.polytope.oracle import Pause
-from manyways.polytope.policy_iteration import PolicyIteration
-from manyways.polytope.sweeps import Sweeps
+from manyways.polytope.sweeps import SolveState, Sweeps
 from manyways.polytope.vertex import Answer, Vertex
 from manyways.types import Floats, Ints
 
@@ -24,19 +22,18 @@ class RenumberedSweeps:
     """The oracle of one model and one discount (1 for the average)."""
 
     def __init__(self, mdp: MDP, discount: float, pause: Pause | None = None) -> None:
-        place = np.zeros(mdp.n_states, bool)
-        place[mdp.choice_state[PolicyIteration(mdp, discount).most_paying(mdp.reward)]] = True
-        level = levels_towards(mdp, place)
-        level[level < 0] = mdp.n_states
-        self._states = np.argsort(level, kind="stable")
-        copy, self._choices = renumber(mdp, self._states)
-        self._inside = Sweeps(copy, discount, pause)
-        self._choice_inside = np.empty(mdp.n_choices, np.int64)
-        self._choice_inside[self._choices] = np.arange(mdp.n_choices)
+        self._sweeps = Sweeps(mdp, discount, pause)
+        self._first: Answer | None = None
+        self._copied = False
 
     def best(self, c: Floats, warm: Vertex | None = None) -> Answer:
-        """The vertex of highest <c, rho> for an (N,) c; its memory is the answer on the copy."""
-        found = self._inside.best(c[self._choices], self._on_copy(warm))
+        """The vertex of highest <c, rho> for an (N,) c; after the first solve its memory is the answer on the copy."""
+        if self._first is None:
+            self._first = self._sweeps.best(c, warm)
+            return self._first
+        if not self._copied:
+            self._copy(self._first)
+        found = self._sweeps.best(c[self._choices], self._on_copy(warm))
         occupancy = np.empty(len(c))
         occupancy[self._choices] = found.occupancy
         choices = np.empty(len(self._states), np.int64)
@@ -47,14 +44,26 @@ class RenumberedSweeps:
             dual[self._states] = found.dual
         return Answer(occupancy, choices, value=found.value, bound=found.bound, dual=dual, memory=found)
 
+    def _copy(self, first: Answer) -> None:
+        """From now on, sweep a copy that is numbered in the order of the first answer."""
+        sweeps = self._sweeps
+        self._states = sweeps.order_of(first.memory)
+        copy, self._choices = renumber(sweeps.mdp, self._states)
+        self._choice_inside = np.empty(copy.n_choices, np.int64)
+        self._choice_inside[self._choices] = np.arange(copy.n_choices)
+        self._sweeps, self._copied = Sweeps(copy, sweeps.discount, sweeps.pause), True
+
     def _on_copy(self, warm: Vertex | None) -> Vertex | None:
         """A warm start in the numbers of the copy."""
         if warm is None or warm.choices is None:
             return None
         if isinstance(warm, Answer) and isinstance(warm.memory, Answer):
             return warm.memory
-        choices = self._choice_inside[warm.choices[self._states]]
-        return Vertex(warm.occupancy[self._choices], choices)
+        vertex = Vertex(warm.occupancy[self._choices], self._choice_inside[warm.choices[self._states]])
+        if isinstance(warm, Answer) and isinstance(warm.memory, SolveState):  # the first answer
+            memory = warm.memory.renumbered(self._states, self._choice_inside)
+            return Answer(vertex.occupancy, vertex.choices, value=warm.value, bound=warm.bound, memory=memory)
+        return vertex
 
 
 def renumber(mdp: MDP, states: Ints) -> tuple[MDP, Ints]:
