@@ -212,8 +212,8 @@ def pack(
 def sweep(order, begin, target, weight, inverse, later, ahead, steps, b, shift, values, cut, sweeps, tolerance):
     """Gauss-Seidel sweeps of v = b - shift + P v on `values` (by state), with predictions until these mislead.
 
-    Returns the last sweep's largest change, and the value at the reference, which stays out of a cut chain. The last
-    change of each state is left in `steps`.
+    Returns the number of sweeps, and the value at the reference, which stays out of a cut chain. The last change of each
+    state is left in `steps`.
     """
     outside = 0
     steps[order[0]] = 0.0
@@ -222,7 +222,9 @@ def sweep(order, begin, target, weight, inverse, later, ahead, steps, b, shift, 
         outside = 1
     change = 0.0
     rises = 0
-    for _ in range(sweeps):
+    made = 0
+    while made < sweeps:
+        made += 1
         trust = 1.0 if rises < RISES else 0.0
         before = change
         change = 0.0
@@ -243,7 +245,7 @@ def sweep(order, begin, target, weight, inverse, later, ahead, steps, b, shift, 
     back = b[0] - shift
     for e in range(begin[1]):
         back += weight[e] * values[target[e]]
-    return change, back
+    return made, back
 
 
 @compiled
@@ -269,7 +271,7 @@ def evaluate(
 ):
     """Sweep the times to the reference (until they change by less than `rough` of the longest) and the values of a cut
     chain; take Newton's step on the gain, which must stay between `lower` and `upper`; and sweep on, until neither the
-    values nor the surplus of a round trip change by more than `tolerance`.
+    values nor the surplus of a round trip change by more than `tolerance`, or all `sweeps` are made.
 
     Returns the new gain.
     """
@@ -283,14 +285,18 @@ def evaluate(
         order, begin, target, weight, inverse, later, ahead, steps, ones, 0.0, y, True, sweeps, rough * longest
     )
     y[root] = cycle
+    left = sweeps
     for _ in range(NEWTON_STEPS):
-        _, surplus = sweep(order, begin, target, weight, inverse, later, ahead, steps, b, g, h, True, sweeps, tolerance)
+        made, surplus = sweep(
+            order, begin, target, weight, inverse, later, ahead, steps, b, g, h, True, left, tolerance
+        )
+        left -= made
         step = min(max(surplus / cycle, lower - g), upper - g)
         g += step
         for s in range(len(order)):
             h[s] -= step * y[s]
         h[root] = 0.0
-        if abs(step) * cycle <= tolerance:
+        if abs(step) * cycle <= tolerance or left <= 0:
             break
     return g
 
