@@ -39,8 +39,9 @@ from manyways.polytope.vertex import Answer, Vertex
 from manyways.types import Bools, Floats, Ints
 
 MOST_SOLVES = 60
-RISE = 1e-10
-"""A chord that a solve raises by less than this, relative to the size of its terms, counts as final."""
+RISE = 1e-8
+"""A chord that a solve raises by less than this, relative to the size of its terms, counts as final. Plain solves themselves
+are only proved to about a tenth of it."""
 BALANCE, STEP, STEPS = 16.0, 4.0, 5
 """A search starts at this many times the multiplier that balances costs and floor along a plan, rather too high than too
 low: solves for low multipliers take up to a hundred times as long. Until it has found a plan on either side of the floor, it
