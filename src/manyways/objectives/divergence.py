@@ -49,16 +49,13 @@ def divergences_from(row: Floats, others: Sequence[Floats]) -> Floats:
     Mass in a place where the other distribution has none adds 1/2 ln 2 per unit, so only the overlap needs work.
     """
     there = np.flatnonzero(row)
-    p = row[there]
-    result = np.empty(len(others))
-    for j, other in enumerate(others):
-        q = other[there]
-        met = np.flatnonzero(q)
-        a, b = p[met], q[met]
-        both = a + b
-        shared = (a * np.log(a / both) + b * np.log(b / both)).sum() / 2
-        result[j] = shared + np.log(2) / 2 * (row.sum() + other.sum())
-    return np.clip(result, 0.0, None)
+    images = np.asarray(others).reshape(len(others), len(row))
+    p, q = row[there], images[:, there]
+    which, met = np.nonzero(q)
+    a, b = p[met], q[which, met]
+    both = a + b
+    shared = np.bincount(which, a * np.log(a / both) + b * np.log(b / both), len(images))
+    return np.clip(shared / 2 + np.log(2) / 2 * (row.sum() + images.sum(axis=1)), 0.0, None)
 
 
 def divergence_from_one_place(q: Floats) -> Floats:
@@ -88,11 +85,11 @@ def secant_worths(mass: Floats, others: Sequence[Floats], weights: Floats) -> Fl
     of the whole, (psi(m, q) - psi(0, q)) / m, which with t = q / m is 1/2 (ln 2 - (1 + t) ln(1 + t) + t ln t). It is
     finite everywhere, and exact for a move of just that size.
     """
-    total = np.zeros_like(mass)
-    for q, weight in zip(others, weights.tolist(), strict=True):
-        there = np.flatnonzero(q)  # most choices of a plan are never taken, and t = 0 there
-        t = q[there] / mass[there]
-        total[there] += weight * (xlogy(t, t) - (1 + t) * np.log1p(t))
+    times = np.concatenate(others)
+    there = np.flatnonzero(times)  # most choices of a plan are never taken, and t = 0 there
+    which, place = np.divmod(there, len(mass))
+    t = times[there] / mass[place]
+    total = np.bincount(place, weights[which] * (xlogy(t, t) - (1 + t) * np.log1p(t)), len(mass))
     return (total + float(weights.sum()) * np.log(2)) / 2
 
 

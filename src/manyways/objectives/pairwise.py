@@ -72,15 +72,16 @@ class PairwiseOnModel(DiversityOnModel):
     def costs(self, rows: Sequence[Floats], i: int, least: float) -> Floats:
         """(N,) secant costs: the worth of each choice to plan i per unit of time, if all the time that the plan has in
         that choice's state (or `least`, if that is more) were spent on it. See `secant_worths`."""
-        return self.costs_at(rows, i, least, self.distances(np.stack(rows)))
+        images = [self.compared.forward(row) for row in rows]
+        return self.costs_at(rows[i], images, i, least, self.distances(np.stack(rows)))
 
-    def costs_at(self, rows: Sequence[Floats], i: int, least: float, distances: Floats) -> Floats:
-        """(N,) `costs`, from the pairwise distances (k, k) of the rows."""
-        k = len(rows)
+    def costs_at(self, row: Floats, images: Sequence[Floats], i: int, least: float, distances: Floats) -> Floats:
+        """(N,) `costs`, from the plan itself, the images of all k plans and their pairwise distances (k, k)."""
+        k = len(images)
         if k == 1:
             return self.mdp.reward.copy()
-        others = [self.compared.forward(row) for j, row in enumerate(rows) if j != i]
-        mass = np.maximum(self._mass(rows[i]), least)
+        others = [image for j, image in enumerate(images) if j != i]
+        mass = np.maximum(self._mass(row), least)
         worths = secant_worths(mass, others, self.cost_weights(distances, i))
         return self._in_choices(2 / (k * (k - 1)) * worths, k)
 
@@ -109,30 +110,32 @@ class PairwiseOnModel(DiversityOnModel):
 
 
 class PairwiseSet(WorkingSet):
-    """Keeps rewards (k,) and distances (k, k)."""
+    """Keeps rewards (k,), distances (k, k) and the k images (B,)."""
 
     objective: PairwiseOnModel
 
     def __init__(self, objective: PairwiseOnModel, rows: Sequence[Floats]) -> None:
         self.objective, self.rows = objective, list(rows)
+        self._images = [objective.compared.forward(row) for row in rows]
         self._rewards = np.array([row @ objective.mdp.reward for row in rows])
         self._distances = objective.distances(np.stack(self.rows))
         self.value = objective.combined(self._rewards, self._distances)
 
     def costs(self, i: int, least: float) -> Floats:
-        return self.objective.costs_at(self.rows, i, least, self._distances)
+        return self.objective.costs_at(self.rows[i], self._images, i, least, self._distances)
 
     def offer(self, i: int, row: Floats) -> Offer:
         rest, distances = np.arange(len(self.rows)) != i, self._distances.copy()
-        distances[i, rest] = distances[rest, i] = self.objective.distances_from(self.rows, i, row)
+        image, others = self.objective.compared.forward(row), [x for j, x in enumerate(self._images) if j != i]
+        distances[i, rest] = distances[rest, i] = divergences_from(image, others)
         before = self.objective.part_of_one(i, self._rewards[i], self._distances)
         after = self.objective.part_of_one(i, float(row @ self.objective.mdp.reward), distances)
-        return Offer(i, row, before, after, distances)
+        return Offer(i, row, before, after, (distances, image))
 
     def accept(self, offer: Offer) -> None:
         i = offer.i
         self.rows[i], self._rewards[i] = offer.row, offer.row @ self.objective.mdp.reward
-        self._distances = offer.details
+        self._distances, self._images[i] = offer.details
         self.value = self.objective.combined(self._rewards, self._distances)
 
 

@@ -7,8 +7,13 @@ point of the slice for costs c follows from plain solves by duality: for multipl
 
 with equality at the best m. For one floor m is found on the upper hull of the points (<w, x>, <c, x>) of all plans: the
 chord between a plan that meets the floor and a plan that does not gives m, a solve for c + m w gives the next plan, and
-the chord that no solve can raise any more is the answer. Warm, this takes one to three solves. For several floors the
-multipliers come from a small linear program over the plans found so far (column generation).
+the chord that no solve can raise any more is the answer. This takes one solve where the floor does not bind, otherwise
+about five. For several floors the multipliers come from a small linear program over the plans found so far (column
+generation).
+
+*The first multiplier.* If only diversity counts, the best plans without a floor often stay in one place or mix very slowly,
+and finding them takes long. The search therefore starts from the last multiplier of the same plan or an estimate, not from 0
+(`_balanced`). That changes no answer, but only the number and kind of solves.
 
 *Deterministic plans.* At the end of the search both ends of the chord are optimal for c + m w, and so is every policy that
 takes only choices with the largest surplus (`Answer.dual`). Going from one end to the other an action at a time, all
@@ -34,8 +39,13 @@ from manyways.polytope.vertex import Answer, Vertex
 from manyways.types import Bools, Floats, Ints
 
 MOST_SOLVES = 60
-RISE = 1e-10
-"""A chord that a solve raises by less than this, relative to the size of its terms, counts as final."""
+RISE = 1e-8
+"""A chord that a solve raises by less than this, relative to the size of its terms, counts as final. Plain solves themselves
+are only proved to about a tenth of it."""
+BALANCE, STEP, STEPS = 16.0, 4.0, 5
+"""A search starts at this many times the multiplier that balances costs and floor along a plan, rather too high than too
+low: solves for low multipliers take up to a hundred times as long. Until it has found a plan on either side of the floor, it
+multiplies or divides by at most STEP; after STEPS solves it goes where the chord leads."""
 TIGHT = 1e-8
 """Choices whose surplus is below the largest by less than this, relative to the costs, count as optimal."""
 NUDGE = 1e-9
@@ -82,11 +92,13 @@ class _Found:
         inside: the best plan found that meets the floors.
         beyond: plans that do not meet them.
         last: where the plain oracle starts.
+        multiplier: of the one floor that was searched; 0 if it is not known.
     """
 
     inside: Vertex
     beyond: tuple[Vertex, ...]
     last: Vertex | None
+    multiplier: float = 0.0
 
 
 class Slices(Protocol):
@@ -136,7 +148,8 @@ class Floored:
         """The best plan for an (N,) c; its bound, dual and multipliers hold for all plans that meet the floors."""
         known = warm.memory if isinstance(warm, Answer) and isinstance(warm.memory, _Found) else None
         if known is None:
-            known = _Found(self._feasible, (), warm)
+            inside = self._feasible if warm is None or not self.meets(warm.occupancy) else warm
+            known = _Found(inside, (), warm)
         multipliers, answer, found = self._search(c, known)
         bound = answer.bound - float(multipliers @ self._levels)
         chosen = found.inside
@@ -160,24 +173,29 @@ class Floored:
         """The best plan that meets one of the floors, as far as plans that meet all of them show."""
         w, level = self._weights[which], float(self._levels[which])
         inside, beyond = known.inside, known.beyond[0] if known.beyond else None
-        last = known.last
+        last, sides = known.last, set[bool]()
+        slope, reached = _chord(c, w, level, inside, beyond)
+        multiplier = max(known.multiplier, slope, BALANCE * _balanced(c, w, inside))
         for number in count(1):
-            multiplier = _slope(c, w, inside, beyond)
-            costs = c + multiplier * w if multiplier > 0 else c
-            last = self._oracle.best(costs, last)
-            reached = float(costs @ inside.occupancy)
+            last = self._oracle.best(c + multiplier * w if multiplier > 0 else c, last)
+            missed = self._missed(last.occupancy)
+            meets, elsewhere = not missed, missed not in ([], [which])
+            if meets and multiplier == 0:
+                return 0.0, last, _Found(last, (), last)
+            sides.add(meets)
+            ends = (last, beyond) if meets else (inside, last)
+            raised = _chord(c, w, level, *ends)
+            if raised[1] >= reached or elsewhere:
+                (inside, beyond), (slope, reached) = ends, raised
             size = float(np.abs(c) @ inside.occupancy)
             size += multiplier * (abs(level) + float(self._sizes[which] @ inside.occupancy))
-            final = last.value <= reached + RISE * size or number == MOST_SOLVES
-            if self.meets(last.occupancy):
-                if multiplier == 0:
-                    return 0.0, last, _Found(last, (), last)
-                if not final or c @ last.occupancy > c @ inside.occupancy:
-                    inside = last
-            elif not final or beyond is None:
-                beyond = last
-            if final or (beyond is not None and self._missed(beyond.occupancy) not in ([], [which])):
-                return multiplier, last, _Found(inside, () if beyond is None else (beyond,), last)
+            final = last.value - multiplier * level <= reached + RISE * size or number == MOST_SOLVES
+            if final or elsewhere:
+                return multiplier, last, _Found(inside, () if beyond is None else (beyond,), last, multiplier)
+            if len(sides) == 2 or multiplier == 0 or number >= STEPS:
+                multiplier = slope
+            else:  # one end of the chord is from an earlier search, for other costs, and may be far below the hull
+                multiplier = max(slope, multiplier / STEP) if meets else min(slope, multiplier * STEP)
         raise AssertionError  # the loop has no other end
 
     def _missed(self, x: Floats) -> list[int]:
@@ -199,7 +217,7 @@ class Floored:
         if missed != [which] and len(missed) == 1:
             multipliers[which] = 0.0
             which = missed[0]
-            multipliers[which], last, found = self._along_chord(c, replace(found, last=last), which)
+            multipliers[which], last, found = self._along_chord(c, replace(found, last=last, multiplier=0.0), which)
             missed = self._missed(found.beyond[0].occupancy) if found.beyond else [which]
         return (multipliers, last, found) if missed == [which] else self._by_columns(c, found, last)
 
@@ -303,13 +321,34 @@ class Floored:
         return bool(np.logical_and(*(state_occupancy(self._mdp, v.occupancy) > 0 for v in (a, b))).any())
 
 
-def _slope(c: Floats, w: Floats, inside: Vertex, beyond: Vertex | None) -> float:
-    """The multiplier for which two plans are worth the same; zero if the one beyond the floor is not worth more."""
+def _chord(c: Floats, w: Floats, level: float, inside: Vertex, beyond: Vertex | None) -> tuple[float, float]:
+    """The multiplier for which two plans are worth the same, and what their mixture at the level is worth.
+
+    Zero, and the worth of the plan inside, if the one beyond the floor is not worth more.
+    """
+    worth = float(c @ inside.occupancy)
     if beyond is None:
+        return 0.0, worth
+    gain = float(c @ beyond.occupancy) - worth
+    above = float(w @ inside.occupancy)
+    height = above - float(w @ beyond.occupancy)
+    slope = gain / height if gain > 0 and height > 0 else 0.0
+    return slope, worth + slope * max(above - level, 0.0)  # below 0 only by rounding
+
+
+def _balanced(c: Floats, w: Floats, plan: Vertex) -> float:
+    """A multiplier m of the right order: along a plan, c + m w varies as much with w as with everything else in c.
+
+    With c = a w + d, where d does not vary with w along the plan, that is |d| / |w| - a, in standard deviations. It is 0
+    where c itself varies enough with w, as the preferences of most persons do with the reward.
+    """
+    x = plan.occupancy
+    of_floor, of_costs = w - w @ x, c - c @ x
+    varies = float(x @ of_floor**2)
+    if varies <= 0:
         return 0.0
-    gain = float(c @ beyond.occupancy - c @ inside.occupancy)
-    height = float(w @ inside.occupancy - w @ beyond.occupancy)
-    return gain / height if gain > 0 and height > 0 else 0.0
+    own = float(x @ (of_floor * of_costs)) / varies
+    return max(float(np.sqrt(x @ (of_costs - own * of_floor) ** 2 / varies)) - own, 0.0)
 
 
 def feasible_plan(polytope: Slices, floors: Sequence[Floor], known: Sequence[Vertex]) -> Vertex:
