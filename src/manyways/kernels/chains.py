@@ -1,4 +1,4 @@
-"""The linear system of a chain, laid out for a sparse factorisation in one pass."""
+"""Chains of policies: their linear system, laid out for a sparse factorisation in one pass, and their first steps."""
 
 from __future__ import annotations
 
@@ -37,3 +37,39 @@ def cut_system(rows, place, cut, indptr, indices, data, discount, free, index, v
                     free[j] += 1
         index[at] = i
         value[at] = 1.0 if cut[i] else (1.0 - discount) + discount * leaving
+
+
+@compiled
+def merged(first, indptr, indices, data, policy, begin, target, weight, place):
+    """Lay out the chain of a policy (N,): its transitions from state s are begin[s]:begin[s + 1], one for each target.
+
+    `place` (S,) must come as -1 throughout.
+    """
+    e = 0
+    for s in range(len(place)):
+        begin[s] = e
+        for x in range(first[s], first[s + 1]):
+            for t in range(indptr[x], indptr[x + 1]):
+                to = indices[t]
+                if place[to] < begin[s]:
+                    place[to] = e
+                    target[e] = to
+                    weight[e] = 0.0
+                    e += 1
+                weight[place[to]] += policy[x] * data[t]
+    begin[len(place)] = e
+
+
+@compiled
+def first_steps(begin, target, weight, now, steps, then, total):
+    """Add up in `total` (S,) where a chain is in each of its first steps, from the distribution `now`."""
+    for _ in range(steps):
+        for s in range(len(now)):
+            total[s] += now[s]
+            then[s] = 0.0
+        for s in range(len(now)):
+            if now[s] > 0.0:
+                for e in range(begin[s], begin[s + 1]):
+                    then[target[e]] += now[s] * weight[e]
+        for s in range(len(now)):
+            now[s] = then[s]

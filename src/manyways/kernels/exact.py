@@ -12,6 +12,8 @@ Assumed: IEEE doubles rounded to nearest, no flush to zero, all numbers below 1e
 
 from __future__ import annotations
 
+import numpy as np
+
 from manyways.kernels.compiler import compiled
 
 U = 2.0**-53
@@ -31,6 +33,17 @@ def _add(total, at, term):
     total[at, 1] += (before - (now - kept)) + (term - kept)
     total[at, 2] += abs(term)
     total[at, 3] += 1.0
+
+
+@compiled
+def ends(total, low, high):
+    """The lower and upper ends (n,) of n compensated sums (n, 4)."""
+    for i in range(len(total)):
+        value = total[i, 0] + total[i, 1]
+        gamma = 1.01 * total[i, 3] * U
+        error = 1.01 * (2.0 * U * abs(value) + gamma * gamma * total[i, 2]) + TINY
+        low[i] = np.nextafter(value - error, -np.inf)
+        high[i] = np.nextafter(value + error, np.inf)
 
 
 @compiled

@@ -121,19 +121,34 @@ def tree(order, choice, indptr, indices, data, ahead, child, sibling):
 
 
 @compiled
-def visit(order, known, begin, child, seen):
-    """Breadth-first search from `order[:known]`, which are seen; v's children are child[begin[v]:begin[v+1]].
+def visit(order, known, choice, indptr, indices, seen, begin, source):
+    """Breadth-first search against the transitions of a policy, from `order[:known]`, which are seen.
 
-    Returns the number of states seen.
+    `begin` (S + 1,) and `source` are work space for the transitions by the state that they lead to. Returns the number of
+    states seen.
     """
+    n = len(choice)
+    for s in range(n + 1):
+        begin[s] = 0
+    for s in range(n):
+        for t in range(indptr[choice[s]], indptr[choice[s] + 1]):
+            begin[indices[t]] += 1
+    for s in range(n):
+        begin[s + 1] += begin[s]
+    for i in range(n):
+        s = n - 1 - i
+        for t in range(indptr[choice[s]], indptr[choice[s] + 1]):
+            begin[indices[t]] -= 1
+            source[begin[indices[t]]] = s
     head = 0
     while head < known:
         v = order[head]
         head += 1
         for e in range(begin[v], begin[v + 1]):
-            if not seen[child[e]]:
-                seen[child[e]] = True
-                order[known] = child[e]
+            s = source[e]
+            if not seen[s]:
+                seen[s] = True
+                order[known] = s
                 known += 1
     return known
 

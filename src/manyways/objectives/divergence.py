@@ -1,4 +1,4 @@
-"""The Jensen-Shannon divergence, in nats: all its forms are in this module and in `kernels.exchange`.
+"""The Jensen-Shannon divergence, in nats: all its forms are here, in `kernels.divergence` and in `kernels.exchange`.
 
     JSD(p || q) = 1/2 sum p ln(2p / (p + q)) + 1/2 sum q ln(2q / (p + q)),   0 <= JSD <= ln 2
 
@@ -24,6 +24,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import rel_entr, xlogy
 
+from manyways.kernels import divergence as kernels
 from manyways.types import Floats
 
 LARGEST = float(np.log(2))
@@ -48,14 +49,9 @@ def divergences_from(row: Floats, others: Sequence[Floats]) -> Floats:
 
     Mass in a place where the other distribution has none adds 1/2 ln 2 per unit, so only the overlap needs work.
     """
-    there = np.flatnonzero(row)
-    images = np.asarray(others).reshape(len(others), len(row))
-    p, q = row[there], images[:, there]
-    which, met = np.nonzero(q)
-    a, b = p[met], q[which, met]
-    both = a + b
-    shared = np.bincount(which, a * np.log(a / both) + b * np.log(b / both), len(images))
-    return np.clip(shared / 2 + np.log(2) / 2 * (row.sum() + images.sum(axis=1)), 0.0, None)
+    images, found = np.asarray(others, dtype=np.float64).reshape(len(others), len(row)), np.empty(len(others))
+    kernels.divergences(np.asarray(row, dtype=np.float64), images, LARGEST, found)
+    return found
 
 
 def divergence_from_one_place(q: Floats) -> Floats:
@@ -85,12 +81,9 @@ def secant_worths(mass: Floats, others: Sequence[Floats], weights: Floats) -> Fl
     of the whole, (psi(m, q) - psi(0, q)) / m, which with t = q / m is 1/2 (ln 2 - (1 + t) ln(1 + t) + t ln t). It is
     finite everywhere, and exact for a move of just that size.
     """
-    times = np.concatenate(others)
-    there = np.flatnonzero(times)  # most choices of a plan are never taken, and t = 0 there
-    which, place = np.divmod(there, len(mass))
-    t = times[there] / mass[place]
-    total = np.bincount(place, weights[which] * (xlogy(t, t) - (1 + t) * np.log1p(t)), len(mass))
-    return (total + float(weights.sum()) * np.log(2)) / 2
+    worth = np.full(len(mass), float(weights.sum()) * LARGEST)  # as if nobody else were there
+    kernels.secants(mass, np.asarray(others), weights, worth)
+    return worth / 2
 
 
 def sum_x_log_x(x: Floats) -> Floats:

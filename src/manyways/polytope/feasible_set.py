@@ -20,9 +20,10 @@ import numpy as np
 from scipy import sparse
 
 from manyways.errors import EmptyDomain, SettingError, SolverError
+from manyways.kernels import chains
 from manyways.model.graph import closed_components, reachable, recurrent_core
 from manyways.model.mdp import MDP
-from manyways.model.occupancy import chain, deterministic, flow_residual, policy_of
+from manyways.model.occupancy import deterministic, flow_residual, policy_of
 from manyways.polytope.criterion import Average, Criterion
 from manyways.polytope.floors import Floor, Floored
 from manyways.polytope.linear_program import LinearProgram, largest_minimum
@@ -143,13 +144,12 @@ class Polytope:
 
         It is not quite feasible, and takes time linear in the number of transitions: a place to start from.
         """
-        policy = self._random_policy(rng)
-        step = chain(self.mdp, policy).T
-        now = self.mdp.start.copy()
-        total = np.zeros_like(now)
-        for _ in range(WANDERING_STEPS):
-            total += now
-            now = step @ now
+        policy, matrix, n = self._random_policy(rng), self.mdp.transitions, self.mdp.n_states
+        chain = np.empty(n + 1, np.int64), np.empty(matrix.nnz, np.int32), np.empty(matrix.nnz)
+        arrays = self.mdp.first_choice, matrix.indptr, matrix.indices, matrix.data
+        chains.merged(*arrays, policy, *chain, np.full(n, -1))
+        now, then, total = self.mdp.start.copy(), np.empty(n), np.zeros(n)
+        chains.first_steps(*chain, now, WANDERING_STEPS, then, total)
         return policy * (total / WANDERING_STEPS)[self.mdp.choice_state]
 
     def vertex_of(self, choices: Ints) -> Vertex:

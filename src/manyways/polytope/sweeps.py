@@ -44,7 +44,9 @@ PROVED = 1e-6
 """Relative to the typical |c| of the answer. What is proved less well is swept further, and then left to exact policy
 iteration."""
 MASS_LEFT = 1e-12
-MAX_ITERATIONS = 400
+MAX_ITERATIONS, FEW_ITERATIONS, SMALL = 400, 15, 1000
+"""In models with fewer than `SMALL` states, sweeps that have not ended after a few iterations give up: exact policy iteration
+takes milliseconds there."""
 GREEDY_PASSES = 3
 MAX_SWEEPS, SETTLED, TIMED, EVALUATED = 200, 0.01, 1e-2, 0.01
 """Between improvements a policy's values are swept until they change by less than `SETTLED` times the change of the last
@@ -112,6 +114,7 @@ class Sweeps:
         self._likely, self._child, self._sibling, self._place, ahead = (np.empty(n, np.uint32) for _ in range(5))
         self._b, self._work, inverse, later = (np.zeros(n) for _ in range(4))
         self._ones = np.ones(n)
+        self._most = FEW_ITERATIONS if n < SMALL else MAX_ITERATIONS
         self._rows = np.empty(n + 1, np.uint64), np.empty(room, np.uint32), np.empty(room), inverse, later, ahead
         self._ways: dict[int, Ints] = {}
 
@@ -148,7 +151,7 @@ class Sweeps:
         fresh, at.fresh = at.fresh, False
         lower, upper = floor, float(c.max())
         cuts = 0
-        for iteration in range(MAX_ITERATIONS):
+        for iteration in range(self._most):
             self.pause()
             scale, height, top, bottom = self._survey(c, at)
             span, goal = scale + height, min(TOLERANCE * scale, wanted)
@@ -190,7 +193,7 @@ class Sweeps:
         return self._vertex(c, at, np.zeros(len(at.h)), max(float(at.y[at.reference]), 1.0), top)
 
     def _discounted(self, c: Floats, at: SolveState, wanted: float) -> Answer:
-        for iteration in range(MAX_ITERATIONS):
+        for iteration in range(self._most):
             self.pause()
             scale, height, top, bottom = self._survey(c, at)
             changes, moved = 0, EVALUATED * (scale + height)
@@ -280,10 +283,10 @@ class Sweeps:
 
     def _by_any_way(self, at: SolveState, known: int) -> np.ndarray:
         """Extend the order along any transition of the policy, however unlikely; returns a mask of the states in it."""
-        into = self.mdp.transitions[at.choice].tocsc()
         seen = np.zeros(len(at.h), bool)
         seen[self._order[:known]] = True
-        kernels.visit(self._order, known, into.indptr.astype(np.int64), into.indices.astype(np.int32), seen)
+        begin, target, *_ = self._rows  # not in use before the policy is laid out
+        kernels.visit(self._order, known, at.choice, *self._arrays[:2], seen, begin, target)
         return seen
 
     def _pack(self, c: Floats, at: SolveState) -> None:

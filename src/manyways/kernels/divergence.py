@@ -1,0 +1,33 @@
+"""The compiled loops of `manyways.objectives.divergence`: plans are zero in most places, and only the others need work."""
+
+from __future__ import annotations
+
+import math
+
+from manyways.kernels.compiler import compiled
+
+
+@compiled
+def divergences(row, others, log_2, found):
+    """Write to `found` (m,) the divergences of `row` (B,) from `others` (m, B)."""
+    for j in range(len(others)):
+        shared = 0.0
+        mass = 0.0
+        for b in range(len(row)):
+            p = row[b]
+            q = others[j, b]
+            mass += p + q
+            if p > 0.0 and q > 0.0:
+                shared += p * math.log(p / (p + q)) + q * math.log(q / (p + q))
+        found[j] = max(0.5 * (shared + log_2 * mass), 0.0)
+
+
+@compiled
+def secants(mass, others, weights, worth):
+    """Add to `worth` (B,) the sum over `others` (m, B) of weight (t ln t - (1 + t) ln(1 + t)) with t = others / mass."""
+    for j in range(len(others)):
+        for b in range(len(mass)):
+            q = others[j, b]
+            if q > 0.0:
+                t = q / mass[b]
+                worth[b] += weights[j] * (t * math.log(t) - (1.0 + t) * math.log1p(t))
