@@ -82,3 +82,10 @@ def test_the_model_of_the_benchmark_is_the_same_in_every_format(tmp_path):
     for ending in (".drn", ".tra", ".npz"):
         write_model(model, tmp_path / f"model{ending}")
         assert mw.read(tmp_path / f"model{ending}").digest == model.digest
+
+
+def test_reading_of_tables(monkeypatch):
+    monkeypatch.setattr("manyways.bench.measurements.REPEATS", 1)
+    (row,) = bench.PARTS["tables"].run([12])
+    assert row["rows"] == 16 * 144
+    assert row["table / (.npz + pandas)"] > 0

@@ -47,6 +47,7 @@ PARTS = {
     "memory": Part("Peak memory of one `best`", measurements.memory),
     "studies": Part("Workers on the paper's tradeoff study", measurements.studies),
     "reading": Part("Reading files", measurements.reading),
+    "tables": Part("Reading a table of transitions", measurements.tables),
 }
 
 

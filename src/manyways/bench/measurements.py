@@ -234,6 +234,30 @@ def reading(sizes: list[int]) -> list[Row]:
     return rows
 
 
+def tables(sizes: list[int]) -> list[Row]:
+    """Reading a table of a million transitions, against the same model as .npz and parsing the table by pandas, each in a
+    process of its own. If all `sizes` are below 100, the table shrinks with the largest of them."""
+    side = 250 if max(sizes) >= 100 else max(sizes)
+    code = (
+        "import sys, time, manyways as mw, pandas; mw.read('four-rooms:0')\n"
+        "held = lambda which: int(open('/proc/self/status').read().split(which)[1].split()[0])\n"
+        "before, began = held('VmRSS:'), time.perf_counter()\n"
+        "(pandas.read_csv if sys.argv[2] == 'pandas' else mw.read)(sys.argv[1])\n"
+        "print(time.perf_counter() - began, held('VmHWM:') - before)"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        mdp, found = scattered_model(side * side), {}
+        for ending in (".csv", ".npz"):
+            write_model(mdp, Path(folder) / f"model{ending}")
+        for what, ending in (("manyways", ".csv"), ("manyways", ".npz"), ("pandas", ".csv")):
+            command = [sys.executable, "-c", code, str(Path(folder) / f"model{ending}"), what]
+            runs = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(REPEATS)]
+            found[what, ending] = [min(figures) for figures in zip(*(map(float, r.split()) for r in runs), strict=True)]
+    (table, memory), (npz, _), (parsing, _) = found.values()
+    row = {"rows": mdp.transitions.nnz, "table, s": table, ".npz, s": npz, "pandas.read_csv, s": parsing}
+    return [row | {"table / (.npz + pandas)": table / (npz + parsing), "memory on top, MiB": memory / 1024}]
+
+
 def _read_each(sources: list[Any], best: bool = False) -> list[Row]:
     """A row for each source. Sources are in the order of their sizes, each about four times as large as the last."""
     code = (
