@@ -359,6 +359,8 @@ def push(order, begin, target, weight, inverse, later, ahead, early, waiting, vi
             rises += 1
     total = 0.0
     for i in range(n):  # in this order, rounding does not depend on the numbering
+        # What was counted early and has not met its negative can leave less than nothing in places hardly ever visited.
+        visits[order[i]] = max(visits[order[i]], 0.0)
         total += visits[order[i]]
     for s in range(n):
         visits[s] /= total
