@@ -123,9 +123,9 @@ def write_csv(mdp: MDP, path: Path) -> None:
     amount = "cost" if mdp.costs else "reward"
     columns = [amount if column == "reward" else column for column in COLUMNS]
     with atomic(path) as file:
+        file.write((",".join(columns) + "\n").encode())
         text = io.TextIOWrapper(file, "utf-8", newline="")
         rows = csv.writer(text, lineterminator="\n")
-        rows.writerow(columns)
         for x, (s, a, r) in enumerate(zip(mdp.choice_state, mdp.actions, mdp.reward, strict=True)):
             part = slice(matrix.indptr[x], matrix.indptr[x + 1])
             tail = (repr(float(-r if mdp.costs else r)), repr(float(mdp.start[s])), cell(marks[s]))
@@ -296,12 +296,24 @@ def _built(
     return mdp.minimising() if "cost" in table.title else mdp
 
 
+def read_table(source: Any) -> MDP:
+    """A model from a CSV file or from a data frame."""
+    return read_csv(source) if isinstance(source, Path) else from_frame(source)
+
+
 def _is_frame(source: Any) -> bool:
     return type(source).__name__ == "DataFrame" and hasattr(source, "columns")
 
 
 FORMATS.add(
-    Format("a table of transitions", read_csv, endings=(".csv", ".tsv"), write=write_csv, example="transitions.csv")
+    Format(
+        "a table of transitions",
+        read_table,
+        endings=(".csv", ".tsv"),
+        write=write_csv,
+        takes=_is_frame,
+        example="transitions.csv",
+    )
 )
 FORMATS.add(
     Format(
@@ -312,4 +324,3 @@ FORMATS.add(
         example="transitions.xlsx",
     )
 )
-FORMATS.add(Format("a data frame", from_frame, takes=_is_frame))
