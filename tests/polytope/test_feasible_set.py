@@ -11,7 +11,7 @@ from scipy.optimize import linprog, minimize
 
 import manyways as mw
 from manyways import MDP, Average, Discounted, EmptyDomain, Polytope, SettingError
-from manyways.model.occupancy import deterministic
+from manyways.model.occupancy import chain, deterministic
 from manyways.polytope import Answer, Oracle, Vertex
 from problems import KINDS, KNOWN, random_accessible_mdp, random_mdp, vertices
 from shared import WORLDS
@@ -417,3 +417,15 @@ def test_an_oracle_can_be_wrapped():
     twin = polytope.twin()
     twin.best(mdp.reward, polytope.optimum)
     assert [oracle.calls for oracle in made] == [1, 1]
+
+
+def test_a_walk_is_where_a_random_policy_is_in_its_first_steps():
+    for seed in range(5):
+        mdp = random_mdp(np.random.default_rng(seed), max_states=8)
+        polytope = Polytope(mdp, mw.Discounted(0.9))
+        found = polytope.wander(np.random.default_rng(seed))
+        policy = polytope._random_policy(np.random.default_rng(seed))
+        now, total, step = mdp.start.copy(), np.zeros(mdp.n_states), chain(mdp, policy).T
+        for _ in range(50):
+            total, now = total + now, step @ now
+        np.testing.assert_allclose(found, policy * (total / 50)[mdp.choice_state], rtol=1e-12, atol=1e-15)

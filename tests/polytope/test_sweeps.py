@@ -282,3 +282,32 @@ def test_a_worse_or_unproved_or_unrealised_answer_is_noticed():
     for vertex in wrong:
         with pytest.raises(AssertionError):
             assert_as_good(polytope, c, vertex, -1.25)
+
+
+# ---- predictions ------------------------------------------------------------------------------
+
+
+@each_criterion
+def test_no_occupancy_is_negative(criterion):
+    """Mass is counted before it arrives, and its negative follows: what is left must not be less than nothing."""
+    rng = np.random.default_rng(0)
+    polytope = Polytope(mw.read("rooms-60:0"), criterion)
+    found = polytope.optimum
+    for size in (0.01, 0.1, 1.0, 10.0):
+        found = polytope.best(polytope.mdp.reward + rng.normal(size=polytope.size) * size, found)
+        assert found.occupancy.min() >= 0
+        assert polytope.residual(found.occupancy) <= 1e-9
+
+
+@pytest.mark.parametrize("chance", [0.5, 0.9, 0.99])
+def test_predictions_that_mislead(chance):
+    """A walk on a line that mostly moves away from the reference: no likely successor changes as its neighbours do."""
+    n = 200
+    rows = [(0, "go", 1, 1.0, 0.0)]
+    for s in range(1, n):
+        rows += [(s, "walk", s - 1, 1 - chance, 0.0), (s, "walk", min(s + 1, n - 1), chance, float(s == n - 1))]
+        rows.append((s, "back", s - 1, 1.0, 0.1))
+    swept, exact = both(MDP.from_transitions(rows))
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        assert_agree(swept, exact, swept.mdp.reward + 0.01 * rng.normal(size=swept.size))
