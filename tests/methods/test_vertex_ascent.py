@@ -546,3 +546,12 @@ def test_it_is_the_default():
         default_plans().occupancies, mw.plan(ROOMS, 3, 8.0, method=VertexAscent()).occupancies
     )
     assert default_plans().behaviour == StateActions()
+
+
+@pytest.mark.parametrize("settings", [{"tradeoff": 8.0}, {}], ids=["tradeoff", "preferences"])
+def test_threads_change_no_bit_in_models_that_are_renumbered(settings):
+    """From 2,000 states on, solves after the first are made on a copy, which all threads must share."""
+    one, two = (mw.plan("rooms-50:0", 3, method=mw.VertexAscent(starts=3, workers=w), **settings) for w in (1, 2))
+    np.testing.assert_array_equal(one.policies, two.policies)
+    np.testing.assert_array_equal(one.occupancies, two.occupancies)
+    assert one.objective == two.objective

@@ -74,8 +74,8 @@ class Polytope:
         self._kind, self._wrap, self._randomised = oracle, wrap, False
         self._optimum: Answer | None = None
         self._ceiling: Answer | None = None
-        chosen = self._chosen_oracle()
-        self._oracle = self._plain = chosen if wrap is None else wrap(chosen)
+        self._chosen = self._chosen_oracle()
+        self._oracle = self._plain = self._chosen if wrap is None else wrap(self._chosen)
 
     def _chosen_oracle(self) -> Oracle:
         """The one place where the linear oracle is chosen; `polytope.oracle` says why by size."""
@@ -160,14 +160,16 @@ class Polytope:
 
     def twin(self) -> Polytope:
         """The same polytope with work space of its own, for another thread."""
+        again = getattr(self._chosen, "twin", None)
         own = Polytope(
             self.mdp,
             self.criterion,
             at_least=self.at_least,
-            oracle=self._kind,
+            oracle=self._kind if again is None else lambda *_: again(),
             wrap=self._wrap,
             pause=self.pause,
         )
+        own._kind = self._kind
         return (
             own.within(self.floors, self.optimum, randomised=self._randomised, ceiling=self.ceiling)
             if self.floors

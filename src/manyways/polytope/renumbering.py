@@ -8,6 +8,9 @@ run about three times as fast. The copy needs the memory of the model once more.
 
 from __future__ import annotations
 
+from copy import copy
+from threading import Lock
+
 import numpy as np
 from scipy import sparse
 
@@ -25,6 +28,16 @@ class RenumberedSweeps:
         self._sweeps = Sweeps(mdp, discount, pause)
         self._first: Answer | None = None
         self._copied = False
+        self._copying = Lock()
+
+    def twin(self) -> RenumberedSweeps:
+        """The same oracle, of the same copy, with work space of its own. Threads may ask for twins at the same time."""
+        with self._copying:
+            if self._first is not None and not self._copied:
+                self._copy(self._first)
+        other, sweeps = copy(self), self._sweeps
+        other._sweeps = Sweeps(sweeps.mdp, sweeps.discount, sweeps.pause)
+        return other
 
     def best(self, c: Floats, warm: Vertex | None = None) -> Answer:
         """The vertex of highest <c, rho> for an (N,) c; after the first solve its memory is the answer on the copy."""
@@ -48,10 +61,10 @@ class RenumberedSweeps:
         """From now on, sweep a copy that is numbered in the order of the first answer."""
         sweeps = self._sweeps
         self._states = sweeps.order_of(first.memory)
-        copy, self._choices = renumber(sweeps.mdp, self._states)
-        self._choice_inside = np.empty(copy.n_choices, np.int64)
-        self._choice_inside[self._choices] = np.arange(copy.n_choices)
-        self._sweeps, self._copied = Sweeps(copy, sweeps.discount, sweeps.pause), True
+        renumbered, self._choices = renumber(sweeps.mdp, self._states)
+        self._choice_inside = np.empty(renumbered.n_choices, np.int64)
+        self._choice_inside[self._choices] = np.arange(renumbered.n_choices)
+        self._sweeps, self._copied = Sweeps(renumbered, sweeps.discount, sweeps.pause), True
 
     def _on_copy(self, warm: Vertex | None) -> Vertex | None:
         """A warm start in the numbers of the copy."""
@@ -77,5 +90,5 @@ def renumber(mdp: MDP, states: Ints) -> tuple[MDP, Ints]:
     rows = mdp.transitions[choices]
     transitions = sparse.csr_array((rows.data, number[rows.indices], rows.indptr), shape=rows.shape)
     transitions.sort_indices()
-    copy = MDP(transitions, mdp.reward[choices], first, mdp.start[states], mdp.actions[choices], mdp.action_names)
-    return copy, choices
+    parts = transitions, mdp.reward[choices], first, mdp.start[states], mdp.actions[choices], mdp.action_names
+    return MDP(*parts), choices
