@@ -62,7 +62,7 @@ def _rows(mdp: MDP, probabilities: Floats) -> list[tuple[str, str, float]]:
 
 
 def _to_json(mdp: MDP, probabilities: Floats) -> bytes:
-    _check_names(mdp)
+    check_names(mdp)
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in _rows(mdp, probabilities)]
     return (json.dumps({"model": mdp.digest, "policy": rows}, indent=1) + "\n").encode()
 
@@ -75,7 +75,7 @@ def _from_json(content: bytes, mdp: MDP) -> Floats:
 
 
 def _to_csv(mdp: MDP, probabilities: Floats) -> bytes:
-    _check_names(mdp)
+    check_names(mdp)
     text = io.StringIO(newline="")
     text.write(",".join(COLUMNS) + "\n")
     writer = csv.writer(
@@ -94,7 +94,7 @@ def _from_csv(content: bytes, mdp: MDP) -> Floats:
 
 
 def _from_rows(rows: list[tuple[str, str, float]], mdp: MDP) -> Floats:
-    _check_names(mdp)
+    check_names(mdp)
     states = {mdp.state_name(s): s for s in range(mdp.n_states)}
     choice = {(int(mdp.choice_state[x]), mdp.action_name(x)): x for x in range(mdp.n_choices)}
     probabilities, given = np.zeros(mdp.n_choices), set[int]()
@@ -112,7 +112,7 @@ def _from_rows(rows: list[tuple[str, str, float]], mdp: MDP) -> Floats:
     return probabilities
 
 
-def _check_names(mdp: MDP) -> None:
+def check_names(mdp: MDP) -> None:
     """Files that name states and actions need names that are unique."""
     seen: set[tuple[int, str]] = set()
     names = [mdp.state_name(s) for s in range(mdp.n_states)]

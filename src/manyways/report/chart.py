@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ WIDTH, HEIGHT = 560.0, 320.0
 LEFT, RIGHT, TOP, BOTTOM = 40.0, 20.0, 18.0, 48.0
 LETTER = 7.0
 """The approximate width of a digit, to make room for the numbers along the left side."""
+RADIUS, MANY = 9.0, 40
+"""The radius of the numbered discs of plans; more plans than `MANY` are dots without numbers."""
 APART = 30.0
 """Labels along a curve are at least this far apart."""
 
@@ -48,12 +51,13 @@ class _Axis:
         return [{"at": self.at(float(value)), "text": f"{value + 0.0:.{digits}f}"} for value in values]
 
 
-def price_chart(plans: PlanSet, sweep: Sweep | None) -> dict[str, Any]:
+def price_chart(plans: PlanSet, sweep: Sweep | None, tints: Sequence[int]) -> dict[str, Any]:
     """The positions of everything on the chart; the template draws it.
 
     Args:
         plans: the set.
         sweep: a sweep of the same model, whose curve is drawn; or None.
+        tints: the colour of each plan; 0 for none.
     """
     terms = terms_of(plans.mdp)
     apart = plans.distances.sum(axis=1) / max(plans.k - 1, 1)
@@ -71,9 +75,13 @@ def price_chart(plans: PlanSet, sweep: Sweep | None) -> dict[str, Any]:
     def put(x: float, y: float) -> dict[str, float]:
         return {"x": across.at(x), "y": up.at(y)}
 
+    dots = [put(float(x), float(y)) for x, y in zip(apart, rewards, strict=True)]
+    discs = pushed_apart([(dot["x"], dot["y"]) for dot in dots], RADIUS if plans.k <= MANY else RADIUS / 2)
     return {
         "width": WIDTH,
         "height": HEIGHT,
+        "radius": RADIUS if plans.k <= MANY else RADIUS / 2,
+        "numbered": plans.k <= MANY,
         "left": left,
         "bottom": HEIGHT - BOTTOM,
         "across": [tick for tick in across.ticks() if float(tick["text"]) >= 0],
@@ -82,8 +90,9 @@ def price_chart(plans: PlanSet, sweep: Sweep | None) -> dict[str, Any]:
         "set": put(plans.diversity, mean)
         | {"text": f"this set: diversity {plans.diversity:.3f}, mean {terms.noun} {mean:.4g}"},
         "plans": [
-            put(float(x), float(y))
-            | {"number": i + 1, "text": f"plan {i + 1}: mean distance {x:.3f}, {terms.noun} {y:.4g}"}
+            dots[i]
+            | {"disc_x": discs[i][0], "disc_y": discs[i][1], "tint": tints[i], "number": i + 1}
+            | {"text": f"plan {i + 1}: mean distance {x:.3f}, {terms.noun} {y:.4g}"}
             for i, (x, y) in enumerate(zip(apart, rewards, strict=True))
         ],
         "curves": [
@@ -134,3 +143,42 @@ def _round_step(step: float) -> float:
     """The largest of 1, 2 and 5 times a power of ten that is at most `step`."""
     power = 10.0 ** np.floor(np.log10(step))
     return float(next(factor for factor in (10, 5, 2, 1) if factor * power <= step * 1.001) * power)
+
+
+def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Places along a line, near where they are wanted and in that order, `gap` apart if there is room for it."""
+    if not wanted:
+        return []
+    gap = min(gap, (high - low) / max(len(wanted) - 1, 1))
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    # Each place wants to be at `wanted[i] - rank * gap`; the nearest increasing sequence comes from pooling neighbours.
+    pools: list[tuple[float, int]] = []
+    for rank, i in enumerate(order):
+        mean, size = wanted[i] - rank * gap, 1
+        while pools and pools[-1][0] >= mean:
+            other, count = pools.pop()
+            mean, size = (mean * size + other * count) / (size + count), size + count
+        pools.append((mean, size))
+    flat = [mean for mean, size in pools for _ in range(size)]
+    room = high - gap * (len(order) - 1)
+    places = [0.0] * len(wanted)
+    for rank, i in enumerate(order):
+        places[i] = min(max(flat[rank], low), room) + rank * gap
+    return places
+
+
+def pushed_apart(points: Sequence[tuple[float, float]], radius: float) -> list[tuple[float, float]]:
+    """Where discs are drawn so that they do not hide each other: near their points, which a line joins to them."""
+    at = np.array(points, float).reshape(-1, 2)
+    for _ in range(100):
+        away = at[:, None, :] - at[None, :, :]
+        far = np.hypot(away[..., 0], away[..., 1])
+        close = (far < 2 * radius) & ~np.eye(len(at), dtype=bool)
+        if not close.any():
+            break
+        # Discs at one point are pushed in different directions, by their numbers.
+        turn = np.arange(len(at))[:, None] - np.arange(len(at))[None, :]
+        same = np.stack([np.sign(turn), np.zeros_like(turn)], axis=2)
+        unit = np.where((far > 1e-9)[..., None], away / np.maximum(far, 1e-9)[..., None], same)
+        at += (unit * np.where(close, (2 * radius + 0.5 - far) / 2, 0.0)[..., None]).sum(axis=1) / 2
+    return [(round(float(x), 1), round(float(y), 1)) for x, y in at]

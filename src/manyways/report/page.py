@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -45,11 +46,18 @@ class Live:
     rounds: int = 0
 
 
-def render(shown: dict[str, Any], live: Live | None = None) -> str:
-    """The HTML of the page that shows what `view_of` returned."""
-    return rendered(
-        "page.html", ["maps.js", "page.js", *(["requests.js", "live.js"] if live else [])], shown, live=live
-    )
+def render(
+    shown: dict[str, Any], live: Live | None = None, marks: Mapping[str, dict[str, Any]] = MappingProxyType({})
+) -> str:
+    """The HTML of the page that shows what `view_of` returned.
+
+    Args:
+        shown: what `view_of` returned.
+        live: what the live page shows besides; None for a file.
+        marks: what people said about the plans of a file, as `Live.marks`.
+    """
+    scripts = ["maps.js", "page.js", *(["requests.js", "live.js"] if live else [])]
+    return rendered("page.html", scripts, shown, live=live, marks=live.marks if live else marks)
 
 
 def rendered(template: str, scripts: Sequence[str], shown: dict[str, Any] | None, **more: Any) -> str:

@@ -58,15 +58,27 @@ def texts_of(measure: Measure) -> list[str]:
     return [text(value) for value in measure.values]
 
 
-def measure_table(measured: list[Measure], k: int) -> dict[str, Any]:
-    """Columns and rows; measures that are nearly the same for all k plans are listed apart, except the first two."""
+def measure_table(measured: list[Measure], k: int, best: dict[str, float | None] | None = None) -> dict[str, Any]:
+    """Columns and rows; measures that are nearly the same for all k plans are listed apart, except the first two.
+
+    `best` are the measures of the best plan, by name, which is the last row, for reference.
+    """
     shown = [m for i, m in enumerate(measured) if i < 2 or k == 1 or not _alike(m)]
     columns = [{"name": m.name, "meaning": m.meaning, "better": m.better} for m in shown]
     cells = [cells_of(measure) for measure in shown]
     same = [
         (m.name, " to ".join(dict.fromkeys((min(texts_of(m)), max(texts_of(m)))))) for m in measured if m not in shown
     ]
-    return {"columns": columns, "rows": [[column[i] for column in cells] for i in range(k)], "same": same}
+    reference = None
+    if best is not None:
+        both = [replace(m, values=(*m.values, best.get(m.name))) for m in shown]
+        reference = [texts_of(measure)[-1] for measure in both]
+    return {
+        "columns": columns,
+        "rows": [[column[i] for column in cells] for i in range(k)],
+        "same": same,
+        "best": reference,
+    }
 
 
 def _alike(measure: Measure) -> bool:

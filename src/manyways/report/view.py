@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from math import inf
 from pathlib import Path
@@ -16,8 +17,14 @@ from manyways.describe.wording import terms_of
 from manyways.model.mdp import MDP
 from manyways.plans.planset import PlanSet
 from manyways.report.chart import price_chart
+from manyways.report.graph_drawing import graph_overview
+from manyways.report.groups import Group, groups_of, tints_of
+from manyways.report.handing_out import handed_out
+from manyways.report.headline import chips, headline, strip
 from manyways.report.leeway import leeway
-from manyways.report.pictures import bars, canvas_of, choice_name, map_marks, picture_of, world_of
+from manyways.report.overview import directions, map_overview, reached_cells, route_of
+from manyways.report.pictures import Canvas, bars, canvas_of, choice_name, map_marks, picture_of, world_of
+from manyways.report.reference import best_of
 from manyways.report.reproduction import checks, facts, reproduction
 from manyways.report.runs import sampled_runs
 from manyways.report.suits import suits_of
@@ -29,6 +36,8 @@ if TYPE_CHECKING:
 
 ON_CARDS = ("steps to goal", "reaches goal", "chance of reaching goal")
 """The measures on the card of each plan, besides the first two: reward and loss."""
+ARROWED = 40
+"""Maps with at most this many columns show the moves of the plan that is pointed at as arrows."""
 COMPARED = 40
 """The choices by which plans without a map are compared: at most this many."""
 
@@ -41,14 +50,23 @@ def view_of(plans: PlanSet, sweep: Sweep | None = None, plans_file: Path | None 
         sweep: a sweep of the same model, whose curve is drawn beside the set.
         plans_file: where the plans are saved, for the commands that the page shows.
     """
-    survey, terms = survey_of(plans), terms_of(plans.mdp)
+    survey, terms, canvas = survey_of(plans), terms_of(plans.mdp), canvas_of(plans.mdp)
     measured, words = measures(survey), portraits(survey)
-    suits = suits_of(plans, canvas_of(plans.mdp))
+    suits = suits_of(plans, canvas)
+    groups = groups_of(survey)
+    tints = tints_of(plans.k, groups)
+    best = best_of(plans, survey)
+    reference = None if best is None else {m.name: m.values[best[1]] for m in measures(best[0])}
+    costs = chips(plans, measured, reference)
     tradeoff = None if plans.tradeoff in (None, inf) else f"{plans.tradeoff:.6g}"
     return {
         "model": plans.mdp.name,
         "model_settings": _settings_of_source(plans.mdp),
         "k": plans.k,
+        "headline": headline(plans, survey),
+        "strip": strip(plans, tints),
+        "overview": _overview(plans, survey, canvas, tints, best),
+        "groups": None if groups is None else [_group(plans, group, words) for group in groups],
         "guarantee": plans.guarantee,
         "ways": plans.ways,
         "promise": _promise(plans),
@@ -61,15 +79,18 @@ def view_of(plans: PlanSet, sweep: Sweep | None = None, plans_file: Path | None 
         },
         "drawn": plans.mdp.layout is not None,
         "marks": map_marks(plans.mdp),
-        "cards": [_card(plans, i, words[i], measured, survey.by_state[i], suits) for i in range(plans.k)],
+        "cards": [
+            _card(plans, i, words[i], measured, survey.by_state[i], suits) | {"tint": tints[i], "chips": costs[i]}
+            for i in range(plans.k)
+        ],
         "terms": terms,
         "unit": plans.criterion.unit,
         "optimum": f"{terms.shown(plans.optimal_reward):.4g}",
         "diversity": f"{plans.diversity:.3f}",
-        "table": measure_table(measured, plans.k),
+        "table": measure_table(measured, plans.k, reference),
         "distances": distance_table(plans),
-        "duplicates": [(i + 1, j + 1, GRADES[survey.likeness.grade(i, j)]) for i, j in plans.near_duplicates],
-        "chart": price_chart(plans, sweep),
+        "duplicates": _duplicates(plans, survey),
+        "chart": price_chart(plans, sweep, tints),
         "leeway": leeway(plans, survey.by_state),
         "suits": suits,
         "facts": facts(plans),
@@ -82,8 +103,51 @@ def view_of(plans: PlanSet, sweep: Sweep | None = None, plans_file: Path | None 
         "nearby": survey.likeness.radius,
         "same_way": survey.likeness.all_same_way,
         "data": _script_data(plans, words, measured, survey)
-        | {"suits": None if suits is None else suits.pop("pictures")},
+        | {
+            "suits": None if suits is None else suits.pop("pictures"),
+            "tints": tints,
+            "file": _file_name(plans.mdp),
+            "policies": handed_out(plans),
+        },
     }
+
+
+def _overview(
+    plans: PlanSet, survey: Survey, canvas: Canvas | None, tints: list[int], best: tuple[Survey, int] | None
+) -> dict[str, Any] | None:
+    """The first picture, all plans in one: a map, or a drawing of the states of a small model."""
+    if canvas is not None:
+        way = None if best is None else route_of(*best, canvas)
+        return {"kind": "map"} | map_overview(plans, survey, canvas, tints, way)
+    drawn = graph_overview(plans, survey.by_state, tints)
+    return None if drawn is None else {"kind": "graph"} | drawn
+
+
+def _group(plans: PlanSet, group: Group, words: list[Portrait]) -> dict[str, Any]:
+    others = len(group.members) - 1
+    return {
+        "leader": group.leader,
+        "members": group.members,
+        "title": words[group.leader].title,
+        "summary": f"{others} more like plan {group.leader + 1}" if others else "",
+        "key": plans[group.leader].key,
+    }
+
+
+def _duplicates(plans: PlanSet, survey: Survey) -> str:
+    """One sentence about plans that are nearly the same: at most three pairs are named."""
+    pairs = [(i, j) for i, j in plans.near_duplicates if i < j] or plans.near_duplicates
+    if not pairs:
+        return ""
+    named = [f"plans {i + 1} and {j + 1} are {GRADES[survey.likeness.grade(i, j)]}" for i, j in pairs[:3]]
+    more = len(pairs) - len(named)
+    text = "; ".join(named) + (f"; and {more} more pair{'s' if more > 1 else ''}" if more else "")
+    return text[:1].upper() + text[1:] + "."
+
+
+def _file_name(mdp: MDP) -> str:
+    """The beginning of the names of files that the page hands out."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", mdp.name).strip("-")[:40] or "plans"
 
 
 def _settings_of_source(mdp: MDP) -> str:
@@ -131,6 +195,7 @@ def _card(
         "number": i + 1,
         "key": plans[i].key,
         "title": words.title,
+        "lead": words.sentences[0] if words.sentences else "",
         "sentences": words.sentences,
         "suits": "" if suits is None else suits["plans"][i]["sentence"],
         "figures": figures,
@@ -152,7 +217,9 @@ def _script_data(plans: PlanSet, words: list[Portrait], measured: list[Measure],
         visited = {choice: choice_name(mdp, choice) for choice in taken}
     else:
         world, visited = world_of(mdp, canvas), None
-        pictures = [picture_of(row, canvas) for row in survey.by_state]
+        pictures = [
+            picture_of(row, canvas) | {"arrows": _arrows(plans, i, canvas, row)} for i, row in enumerate(survey.by_state)
+        ]
     return {
         "noun": terms_of(mdp).noun,
         "world": world,
@@ -164,3 +231,14 @@ def _script_data(plans: PlanSet, words: list[Portrait], measured: list[Measure],
         ],
         "visited": visited,
     }
+
+
+def _arrows(plans: PlanSet, plan: int, canvas: Canvas, by_state: Floats) -> list[int]:
+    """The cells that a plan comes to and the direction in which it moves there, in steps of 15 degrees: 24 x cell + step."""
+    if canvas.shape[1] > ARROWED or canvas.block > 1:
+        return []
+    # A state that is reached but hardly used still has a direction: time is only a weight within a cell.
+    angle, _ = directions(plans, plan, canvas, np.maximum(by_state, 1e-300))
+    steps = np.round(np.degrees(np.nan_to_num(angle)) / 15).astype(int) % 24
+    cells = np.flatnonzero(reached_cells(plans, plan, canvas) & ~np.isnan(angle))
+    return (24 * cells + steps[cells]).tolist()

@@ -11,14 +11,15 @@ const say = (text) => { get("said").textContent = text; };
 // ---- colours: read from the style sheet, so that maps follow the light or dark scheme ----------
 
 let colours = {};
+const dot = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+function rgb(colour) {
+  dot.fillStyle = colour;
+  dot.fillRect(0, 0, 1, 1);
+  return [...dot.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+}
 function readColours() {
   const style = getComputedStyle(document.documentElement);
-  const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  for (const name of ["map", "time", "wall", "start", "goal", "on-mark", "runner", "left", "right", "better"]) {
-    pen.fillStyle = style.getPropertyValue("--" + name).trim();
-    pen.fillRect(0, 0, 1, 1);
-    colours[name] = [...pen.getImageData(0, 0, 1, 1).data.slice(0, 3)];
-  }
+  for (const name of ["map", "time", "wall", "start", "goal", "on-mark", "runner", "left", "right", "better"]) colours[name] = rgb(style.getPropertyValue("--" + name).trim());
 }
 const css = (name) => `rgb(${colours[name].join(" ")})`;
 const blend = (from, to, share) => from.map((value, i) => value + (to[i] - value) * share);

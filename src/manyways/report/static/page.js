@@ -1,4 +1,4 @@
-// Compares two plans, plays sampled runs and sorts the table. All numbers are in the page. Needs maps.js.
+// Shows all plans in one picture, compares two, plays sampled runs, sorts the table and hands out files. All numbers are in the page. Needs maps.js.
 
 // ---- stages: elements that show a plan and can play it ----------------------------------------
 
@@ -89,22 +89,138 @@ function toggle(button, stages) {
   if (playing.has(button)) stop(button); else start(button, stages);
 }
 
-// ---- cards ------------------------------------------------------------------------------------
+// ---- the plans in one picture -------------------------------------------------------------------
 
-const cards = [...document.querySelectorAll(".card")];
-const stages = new Map();
-const near = new IntersectionObserver((entries) => {
-  for (const entry of entries) {
-    if (!entry.isIntersecting) continue;
-    near.unobserve(entry.target);
-    stages.get(entry.target.closest(".card")).draw();
+const cards = [...document.querySelectorAll(".card")].sort((a, b) => a.dataset.plan - b.dataset.plan);
+const overview = get("overview");
+const SVG = "http://www.w3.org/2000/svg";
+let pinned = null, shown = null; // the plan that was pressed, and the one that is seen now
+
+// Show one plan and dim the others; null shows all.
+function show(plan) {
+  if (plan === shown) return;
+  shown = plan;
+  document.querySelectorAll(".hero [data-of], .strip [data-of]").forEach((part) => {
+    part.classList.toggle("dim", plan !== null && Number(part.dataset.of) !== plan);
+    part.classList.toggle("lit", Number(part.dataset.of) === plan);
+  });
+  cards.forEach((card, i) => card.classList.toggle("on", i === plan));
+  if (overview) showTime(plan); else if (get("heat-key")) swapKeys(plan);
+}
+
+function swapKeys(plan) {
+  get("heat-key").hidden = plan === null;
+  document.querySelector(".for-all").hidden = plan !== null;
+  if (plan !== null) get("heat-key").style.setProperty("--c", `rgb(${colourOf(plan).join(" ")})`);
+}
+
+const colourOf = (plan) => rgb(getComputedStyle(cards[plan]).getPropertyValue("--c").trim());
+
+// The time that a plan spends in each place as colour, and its moves as arrows.
+function showTime(plan) {
+  const layer = get("heat-layer");
+  swapKeys(plan);
+  get("moves").replaceChildren();
+  if (plan === null) { layer.removeAttribute("href"); return; }
+  const own = data.plans[plan], time = bytes(own.time), colour = colourOf(plan), image = new ImageData(world.columns, world.rows);
+  time.forEach((value, cell) => image.data.set([...colour, value < 4 ? 0 : 20 + 0.62 * value], 4 * cell));
+  const sheet = Object.assign(document.createElement("canvas"), { width: world.columns, height: world.rows });
+  sheet.getContext("2d").putImageData(image, 0, 0);
+  layer.setAttribute("href", sheet.toDataURL());
+  get("heat-most").textContent = `time spent: up to ${(100 * own.peak).toFixed(1)} % of all steps in one place`;
+  const scale = Number(overview.dataset.scale), lines = { often: "", seldom: "" };
+  for (const code of own.arrows) {
+    const cell = Math.floor(code / 24), turn = ((code % 24) * Math.PI) / 12;
+    const x = ((cell % world.columns) + 0.5) * scale, y = (Math.floor(cell / world.columns) + 0.5) * scale;
+    if (time[cell] > 3) lines[time[cell] > 12 ? "often" : "seldom"] += arrow(x, y, turn, 0.3 * scale);
   }
-}, { rootMargin: "400px" });
+  for (const [name, d] of Object.entries(lines)) if (d) get("moves").append(drawing("path", { class: `move ${name}`, d, "stroke-width": 0.05 * scale }));
+}
 
-for (const card of cards) {
-  const canvas = card.querySelector("canvas.map");
-  stages.set(card, new Stage(canvas, card.querySelector("[data-moment]"), Number(card.dataset.plan)));
-  if (canvas) near.observe(canvas);
+function arrow(x, y, turn, size) {
+  const at = (along, across) => `${(x + size * (along * Math.cos(turn) - across * Math.sin(turn))).toFixed(1)} ${(y + size * (along * Math.sin(turn) + across * Math.cos(turn))).toFixed(1)}`;
+  return `M${at(-1, 0)}L${at(1, 0)}M${at(0.3, -0.55)}L${at(1, 0)}L${at(0.3, 0.55)}`;
+}
+
+function drawing(name, settings) {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(settings)) element.setAttribute(key, value);
+  return element;
+}
+
+// Keep a plan in the picture, or let it go.
+function pin(plan) {
+  pinned = plan;
+  cards.forEach((card, i) => card.querySelector(".way").setAttribute("aria-pressed", i === plan));
+  if (plan !== null) {
+    for (let part = cards[plan].parentElement.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+  }
+  show(plan);
+  if (get("play-all")) {
+    if (playing.has(get("play-all"))) stop(get("play-all"));
+    get("play-all").querySelector(".whom").textContent = plan === null ? "all" : `plan ${plan + 1}`;
+    get("compare-two").textContent = plan === null ? "Compare two" : `Compare plan ${plan + 1}`;
+  }
+}
+
+for (const [i, card] of cards.entries()) {
+  const head = card.querySelector("h3");
+  card.addEventListener("pointerenter", (event) => { if (event.pointerType === "mouse") show(i); });
+  card.addEventListener("pointerleave", () => show(pinned));
+  head.addEventListener("focusin", () => show(i));
+  head.addEventListener("focusout", () => show(pinned));
+}
+if (overview) for (const line of overview.querySelectorAll(".way-line")) {
+  const plan = Number(line.dataset.of);
+  line.addEventListener("pointerenter", () => show(plan));
+  line.addEventListener("pointerleave", () => show(pinned));
+  line.addEventListener("click", () => pin(pinned === plan ? null : plan));
+}
+get("plans").addEventListener("keydown", (event) => {
+  const ways = cards.map((card) => card.querySelector(".way")).filter((way) => way.checkVisibility());
+  ways.sort((a, b) => (a.compareDocumentPosition(b) & 4 ? -1 : 1));
+  const at = ways.indexOf(document.activeElement), by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (at < 0 || !by) return;
+  event.preventDefault();
+  ways[(at + by + ways.length) % ways.length].focus();
+});
+addEventListener("keydown", (event) => {
+  if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape") pin(null);
+  else if (/^[1-9]$/.test(event.key) && cards[event.key - 1]) pin(Number(event.key) - 1);
+});
+
+// A plan that runs through the picture: a disc on the map, or words where there is no map.
+class Runner extends Stage {
+  constructor(plan) {
+    super(null, null, plan);
+    if (!overview) return;
+    const scale = Number(overview.dataset.scale);
+    this.disc = drawing("circle", { class: `runner c${data.tints[plan]}`, r: Math.max(0.2 * scale, 6 * Number(overview.closest(".mapbox").style.getPropertyValue("--pixel"))) });
+    this.scale = scale;
+  }
+  draw() {
+    if (this.step < 0) { if (this.disc) this.disc.remove(); return; }
+    get("moment").textContent = (this.alone ? "" : `plan ${this.plan + 1}, `) + this.caption();
+    if (!this.disc) return;
+    const cell = this.run.at[this.step], aside = this.aside || 0;
+    this.disc.setAttribute("cx", ((cell % world.columns) + 0.5 + aside) * this.scale);
+    this.disc.setAttribute("cy", (Math.floor(cell / world.columns) + 0.5 + aside) * this.scale);
+    if (!this.disc.isConnected) get("runners").append(this.disc);
+  }
+}
+const runners = data.plans.map((_, plan) => new Runner(plan));
+function clearRunners() {
+  for (const [button] of [...playing]) if (button.closest("#plans")) stop(button);
+  runners.forEach((runner) => { runner.step = -1; runner.draw(); });
+  get("moment").textContent = "";
+}
+function play(button, plans) {
+  if (playing.has(button)) { stop(button); return; }
+  const fresh = plans.some((plan) => runners[plan].step < 0 || runners[plan].step >= runners[plan].run.at.length - 1);
+  if (fresh) clearRunners();
+  plans.forEach((plan, i) => { runners[plan].alone = plans.length === 1; runners[plan].aside = plans.length > 1 ? ((i + 0.5) / plans.length - 0.5) * 0.6 : 0; });
+  start(button, plans.map((plan) => runners[plan]));
 }
 
 // The first press of Compare remembers a plan; the second press, on another card, shows both.
@@ -127,7 +243,9 @@ get("plans").addEventListener("click", (event) => {
   const button = event.target.closest("[data-do]");
   if (!button) return;
   const card = button.closest(".card"), plan = Number(card.dataset.plan);
-  if (button.dataset.do === "play") toggle(button, [stages.get(card)]);
+  if (button.dataset.do === "show") pin(pinned === plan ? null : plan);
+  if (button.dataset.do === "play") { pin(plan); play(button, [plan]); }
+  if (button.dataset.do === "take") takePlan(taken === plan ? null : plan);
   if (button.dataset.do === "compare") {
     const first = picked;
     pick(first === null ? plan : null);
@@ -135,19 +253,62 @@ get("plans").addEventListener("click", (event) => {
     else say(first === null ? `Plan ${plan + 1} is picked. Press Compare on another plan.` : "No plan is picked.");
   }
 });
-get("plans").addEventListener("change", (event) => {
-  if (event.target.name !== "favourite") return;
-  cards.forEach((card) => card.classList.toggle("chosen", card.contains(event.target)));
-  const line = get("favourite");
-  line.hidden = false;
-  line.querySelector("code").textContent = `manyways export ${line.dataset.file} policy.json --plan ${event.target.value}`;
-  line.querySelector("span").textContent = `You chose plan ${event.target.value}. To save it as a file:`;
-});
-if (get("favourite")) get("favourite").querySelector("button").addEventListener("click", () => {
-  get("favourite").hidden = true;
-  document.querySelectorAll("[name=favourite]").forEach((radio) => { radio.checked = false; });
-  cards.forEach((card) => card.classList.remove("chosen"));
-});
+if (get("play-all")) {
+  get("play-all").addEventListener("click", () => play(get("play-all"), pinned === null ? data.tints.flatMap((tint, plan) => (tint ? [plan] : [])) : [pinned]));
+  get("compare-two").addEventListener("click", () => { const one = pinned === null ? 0 : pinned; showPair(one, farthest(one)); });
+}
+if (get("print")) get("print").addEventListener("click", () => print());
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => { part.dataset.was = part.open; part.open = true; }));
+addEventListener("afterprint", () => document.querySelectorAll("details[data-was]").forEach((part) => { part.open = part.dataset.was === "true"; }));
+
+// ---- choosing a plan and taking it away, without a server ---------------------------------------
+
+let taken = null;
+function takePlan(plan) {
+  taken = plan;
+  for (const [i, card] of cards.entries()) {
+    const own = i === plan, button = card.querySelector('[data-do="take"]');
+    card.classList.toggle("chosen", own);
+    button.setAttribute("aria-pressed", own);
+    button.querySelector(".verb").textContent = own ? "Chosen" : "Choose";
+    card.querySelector(".handed").hidden = !own;
+    card.querySelector(".handed").replaceChildren(...(own ? handedOut(plan) : []));
+  }
+  try { history.replaceState(null, "", plan === null ? location.pathname + location.search : `#choice=${plan + 1}`); } catch { /* in a frame there is no address to change */ }
+  if (plan !== null) pin(plan);
+  say(plan === null ? "No plan is chosen." : `Plan ${plan + 1} is chosen.`);
+}
+
+function handedOut(plan) {
+  const line = element("p", { className: "row" }), files = filesOf(plan);
+  if (files.length) line.append("Take it with you: ", ...files.flatMap(([name, type, content]) => {
+    const link = element("a", { download: `${data.file}-plan${plan + 1}${name}`, href: URL.createObjectURL(new Blob([content()], { type })), textContent: name.replace(/^-/, "") });
+    return [link, " "];
+  }));
+  const here = element("label", { textContent: "Link to this choice " });
+  const address = element("input", { type: "text", readOnly: true, value: `${location.href.split("#")[0]}#choice=${plan + 1}` });
+  address.addEventListener("focus", () => address.select());
+  here.append(address);
+  const command = element("p", { className: "hint" });
+  command.append("On the command line: ", element("code", { textContent: `manyways export ${get("plans").dataset.file} policy.json --plan ${plan + 1}` }));
+  if (get("plans").dataset.unsaved) command.append(" (after saving the plans: ", element("code", { textContent: 'plans.save("plans.mw")' }), ")");
+  return [...(files.length ? [line] : []), here, command];
+}
+
+// The files of a plan: the end of a name, the kind, and a function that makes the content.
+function filesOf(plan) {
+  const own = data.policies, files = (data.plans[plan].routes || []).map(([ending, type, text]) => [ending, type, () => text]);
+  if (!own) return files;
+  const rows = () => own.taken[plan].map((entry, state) => (typeof entry === "number" ? [own.states[state], own.actions[entry], 1] : [own.states[entry[0]], own.actions[entry[1]], entry[2]]));
+  const quoted = (text) => `"${(own.cells[text] || text).replaceAll('"', '""')}"`;
+  return [
+    [".json", "application/json", () => `${JSON.stringify({ model: own.model, policy: rows().map(([state, action, probability]) => ({ state, action, probability })) }, null, 1)}\n`],
+    [".csv", "text/csv", () => ["state,action,probability", ...rows().map(([state, action, probability]) => `${quoted(state)},${quoted(action)},"${probability}"`), ""].join("\n")],
+    ...files,
+  ];
+}
+
+function element(name, settings) { return Object.assign(document.createElement(name), settings); }
 
 // ---- compare ----------------------------------------------------------------------------------
 
@@ -215,7 +376,7 @@ if (get("compare")) {
   get("again-from-start").addEventListener("click", () => both().forEach((stage) => { stage.step = 0; stage.draw(); }));
   get("run").addEventListener("change", () => {
     settings.run = Number(get("run").value);
-    for (const stage of [left, right, ...stages.values()]) if (stage.step >= 0) { stage.step = 0; stage.draw(); }
+    for (const stage of [left, right, ...runners]) if (stage.step >= 0) { stage.step = 0; stage.draw(); }
   });
   get("speed").addEventListener("input", () => {
     settings.pace = 2 ** Number(get("speed").value);
@@ -272,6 +433,15 @@ if (heat) {
     get("heat-text").textContent = `plans ${i + 1} and ${j + 1}: ${data.distances[i][j].toFixed(2)} (press to compare)`;
   });
   heat.addEventListener("click", (event) => showPair(...pair(event)));
+  let at = [0, 1];
+  heat.addEventListener("keydown", (event) => {
+    const by = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] }[event.key], k = data.plans.length;
+    if (event.key === "Enter" || event.key === " ") showPair(...at);
+    else if (by) at = at.map((value, i) => Math.max(0, Math.min(k - 1, value + by[i])));
+    else return;
+    event.preventDefault();
+    get("heat-text").textContent = `plans ${at[0] + 1} and ${at[1] + 1}: ${data.distances[at[0]][at[1]].toFixed(2)} (Enter compares them)`;
+  });
 }
 if (get("distances")) get("distances").addEventListener("click", (event) => {
   const button = event.target.closest("[data-pair]");
@@ -291,7 +461,7 @@ function redrawAll() {
   readColours();
   paintSuits();
   if (heat) paintHeat();
-  for (const stage of stages.values()) if (stage.sheet) stage.redraw();
+  if (shown !== null) { const plan = shown; shown = null; show(plan); }
   if (left) {
     left.redraw();
     right.redraw();
@@ -302,6 +472,8 @@ readColours();
 paintSuits();
 if (heat) paintHeat();
 if (left) compare(0, farthest(0));
+const choice = /^#choice=(\d+)$/.exec(location.hash);
+if (choice && cards[choice[1] - 1] && cards[0].querySelector('[data-do="take"]')) takePlan(Number(choice[1]) - 1);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);
 let resizing = 0;
 addEventListener("resize", () => { cancelAnimationFrame(resizing); resizing = requestAnimationFrame(redrawAll); });

@@ -1,0 +1,50 @@
+"""What the page needs to hand out a plan as a file by itself: policies in few bytes, for models that are not too large."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from manyways.errors import SettingError
+from manyways.files.spreadsheet_cells import cell
+from manyways.plans.planset import PlanSet
+from manyways.plans.policy_files import check_names
+from manyways.types import Floats
+
+MOST_ENTRIES = 200_000
+"""Larger sets (states times plans) are handed out by the command line only."""
+
+
+def handed_out(plans: PlanSet) -> dict[str, Any] | None:
+    """The names of states and actions and, for each plan, the actions that it takes; None if that is too much.
+
+    An entry of a plan that never randomises is the number of an action, one for each state; otherwise it is a triple of
+    state, action and probability. `cells` are names as spreadsheets must be given them, where they differ.
+    """
+    mdp = plans.mdp
+    if plans.k * mdp.n_states > MOST_ENTRIES:
+        return None
+    try:
+        check_names(mdp)
+    except SettingError:  # such policies can only be saved as .npz
+        return None
+    states = [mdp.state_name(s) for s in range(mdp.n_states)]
+    names = [mdp.action_name(x) for x in range(mdp.n_choices)]
+    actions = list(dict.fromkeys(names))
+    number = {name: i for i, name in enumerate(actions)}
+    of_choice = np.array([number[name] for name in names])
+    return {
+        "model": mdp.digest,
+        "states": states,
+        "actions": actions,
+        "cells": {name: cell(name) for name in (*states, *actions) if cell(name) != name},
+        "taken": [_taken(row, mdp.choice_state, of_choice) for row in plans.policies],
+    }
+
+
+def _taken(policy: Floats, state: np.ndarray, action: np.ndarray) -> list[Any]:
+    used = np.flatnonzero(policy)
+    if len(used) == int(state[-1]) + 1:
+        return action[used].tolist()
+    return [[int(state[x]), int(action[x]), float(policy[x])] for x in used]

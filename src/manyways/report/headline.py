@@ -1,0 +1,132 @@
+"""The first words of the page: how many plans there are, how good each one is at least, and what each costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor
+from typing import Any
+
+import numpy as np
+
+from manyways.describe import Measure, Survey
+from manyways.describe.survey import has_goal, negligible
+from manyways.describe.wording import TINY, counted, number, percent, terms_of
+from manyways.plans.planset import PlanSet
+from manyways.report.chart import spread
+
+COUNTS = ("One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
+STRIP_WIDTH, STRIP_EDGE, DISC = 560.0, 14.0, 20.0
+CLOSE = 0.05
+"""Steps that differ by less than this are the same as they are shown."""
+
+
+def headline(plans: PlanSet, survey: Survey) -> str:
+    """ "Six ways to the goal, each at least 92 % of the best": rounded so that it promises no more than what holds."""
+    noun = "plan" if survey.likeness.all_same_way else "way"
+    count = COUNTS[plans.k - 1] if plans.k <= len(COUNTS) else f"{plans.k:,}"
+    named = f"{count} {noun}{'' if plans.k == 1 else 's'}"
+    if noun == "way" and (has_goal(plans.mdp) or "goal" in plans.mdp.ends):
+        named += " to the goal"
+    return f"{named}, {'' if plans.k == 1 else 'each '}{_worth(plans)}"
+
+
+def _worth(plans: PlanSet) -> str:
+    terms, best = terms_of(plans.mdp), plans.optimal_reward
+    worst = float(plans.rewards.min())
+    lost = best - worst
+    if lost <= negligible(plans):
+        return "the best possible" if plans.k == 1 else "as good as the best possible"
+    if abs(best) <= negligible(plans) or lost > abs(best):
+        return f"at most {number(_up(lost))} {terms.noun} {plans.criterion.unit} {terms.worse} than the best"
+    if best > 0:
+        return f"at least {_down(worst / best)} % of the best"
+    return f"at most {_up(100 * lost / -best, 2)} % {terms.worse if terms.sign > 0 else 'more'} than the best"
+
+
+def _down(share: float) -> str:
+    """In percent, rounded down: "92", "99.6"."""
+    points = 100 * share
+    return f"{floor(points)}" if points < 99 else f"{floor(10 * points + 1e-9) / 10:g}"
+
+
+def _up(value: float, digits: int = 3) -> float:
+    """Rounded up to a few significant digits."""
+    step = 10.0 ** (floor(np.log10(value)) - digits + 1)
+    return float(f"{np.ceil(value / step - 1e-9) * step:.12g}")
+
+
+def chips(plans: PlanSet, measured: list[Measure], best: dict[str, float | None] | None) -> list[list[dict[str, str]]]:
+    """What each plan costs, in the shortest words: against the best plan where that is known.
+
+    Args:
+        plans: the set.
+        measured: its measures.
+        best: the same measures of the best plan, by name.
+    """
+    by_name = {measure.name: measure for measure in measured}
+    terms = terms_of(plans.mdp)
+    loss, rows = by_name[terms.loss], []
+    for i in range(plans.k):
+        own = [{"text": _loss_text(loss, i, terms.sign), "title": loss.meaning}]
+        steps = by_name.get("steps to goal")
+        if steps is not None and (text := _steps_text(steps, i, (best or {}).get(steps.name))):
+            own.append({"text": text, "title": steps.meaning})
+        for name in ("chance of reaching goal", "reaches goal"):
+            value = by_name[name].values[i] if name in by_name else None
+            if value is not None and value < 1:
+                own.append({"text": f"reaches the goal {percent(value)}", "title": by_name[name].meaning})
+        rows.append(own[:3])
+    return rows
+
+
+def _loss_text(loss: Measure, i: int, sign: int) -> str:
+    value = loss.values[i]
+    if value is None or value <= 0:
+        return "best possible"
+    mark = "−" if sign > 0 else "+"
+    if loss.unit != "share":
+        return f"{mark}{number(value)}"
+    return f"{mark}{percent(value)}" if value >= TINY else "within 0.1 %"
+
+
+def _steps_text(measure: Measure, i: int, best: float | None) -> str:
+    value = measure.values[i]
+    if value is None:
+        return ""
+    if best is None:
+        return counted(value, "step")
+    if abs(value - best) < CLOSE:
+        return "no more steps"
+    return f"{'+' if value > best else '−'}{counted(abs(value - best), 'step')}"
+
+
+def strip(plans: PlanSet, tints: Sequence[int]) -> dict[str, Any] | None:
+    """How good each plan is, as dots on a line that ends at the best possible; None where shares mean nothing."""
+    terms, best = terms_of(plans.mdp), plans.optimal_reward
+    lost = np.maximum(best - plans.rewards, 0.0)
+    if abs(best) <= negligible(plans) or lost.max() > abs(best) or plans.k == 1:
+        return None
+    share = 100 * lost / abs(best)
+    most = max(float(share.max()), 0.1) * 1.12
+    usable = STRIP_WIDTH - 2 * STRIP_EDGE
+
+    def at(points: float) -> float:
+        return round(STRIP_WIDTH - STRIP_EDGE - usable * points / most, 1)
+
+    shown = [i for i in range(plans.k) if tints[i]]
+    places = spread([at(float(share[i])) for i in shown], DISC, STRIP_EDGE, STRIP_WIDTH - STRIP_EDGE)
+    sign = "−" if terms.sign > 0 else "+"
+    step = next(s for s in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50) if most / s <= 6)
+    ticks = [round(step * n, 1) for n in range(1, int(most / step) + 1)]
+    return {
+        "width": STRIP_WIDTH,
+        "end": at(0.0),
+        "ticks": [{"at": at(tick), "text": f"{sign}{tick:g} %"} for tick in ticks if at(tick) > 30 and at(tick) < 430],
+        "plans": [
+            {"number": i + 1, "tint": tints[i], "at": at(float(share[i])), "disc": round(place, 1)}
+            for i, place in zip(shown, places, strict=True)
+        ],
+        "grey": [at(float(share[i])) for i in range(plans.k) if not tints[i]],
+        "label": f"Each plan's {terms.noun} against the best possible: "
+        + ", ".join(f"plan {i + 1} {sign}{percent(float(share[i]) / 100)}" for i in range(plans.k)),
+    }
