@@ -104,7 +104,10 @@ FAINT_TEXT = """() => {
     const text = walker.currentNode.textContent.trim(), element = walker.currentNode.parentElement;
     if (!text || ['SCRIPT', 'STYLE', 'NOSCRIPT', 'TITLE', 'OPTION', 'title'].includes(element.tagName)) continue;
     if (!element.checkVisibility() || element.closest('.unseen, .skip, [aria-hidden=true]')) continue;
-    const style = getComputedStyle(element), below = ground(element);
+    const style = getComputedStyle(element), shape = element instanceof SVGElement && element.previousElementSibling;
+    // A text in a drawing stands on the shape before it, if that has a colour.
+    const filled = shape && ['circle', 'rect'].includes(shape.tagName) && rgba(getComputedStyle(shape).fill)[3] > 0;
+    const below = filled ? rgba(getComputedStyle(shape).fill) : ground(element);
     const colour = element instanceof SVGElement ? style.fill : style.color;
     const [a, b] = [light(over(rgba(colour), below)), light(below)];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);

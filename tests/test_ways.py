@@ -67,10 +67,10 @@ def within_the_limits(plans: mw.PlanSet) -> np.ndarray:
     return x[x @ mdp.reward >= plans.limits.floor - 1e-10 * abs(plans.limits.floor)]
 
 
-@pytest.mark.parametrize("first", range(0, 200, 25))
+@pytest.mark.parametrize("first", range(0, 64, 16))
 def test_no_default_set_has_clones(first):
     """No two plans are nearer than a fifth of the distance that a third one could have had."""
-    for seed in range(first, first + 25):
+    for seed in range(first, first + 16):
         mdp = random_accessible_mdp(np.random.default_rng(seed), 4, 3)
         plans = mw.plan(mdp, 3)
         least = mw.LeastDivergence(inf).on(mdp, mw.StateActions().on(mdp))

@@ -48,7 +48,7 @@ def test_cheaper_is_better_in_the_table_and_lower_on_the_chart(plans):
         [("3.000", "worst"), ("50.0 %", "worst")],
     ]
     assert shown["optimum"] == "2"
-    chart = price_chart(plans, None)
+    chart = price_chart(plans, None, [1, 2])
     cheap, dear = (plan["y"] for plan in chart["plans"])
     assert cheap == chart["optimum"]["y"] > dear, "y counts from the top of the picture"
     assert chart["plans"][1]["text"].endswith("cost 3")
@@ -56,7 +56,7 @@ def test_cheaper_is_better_in_the_table_and_lower_on_the_chart(plans):
 
 def test_the_curve_of_a_sweep_is_drawn_in_costs(plans):
     found = mw.sweep(plans.mdp, tradeoff=[3.0], k=[2], seeds=1, workers=1)
-    chart = price_chart(plans, found)
+    chart = price_chart(plans, found, [1, 2])
     (curve,) = chart["curves"]
     assert [(point["x"], point["y"]) for point in curve["points"]] == [(chart["set"]["x"], chart["set"]["y"])]
 

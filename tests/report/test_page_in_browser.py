@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 import manyways as mw
 from browser import NASTY, QUOTED, faint_texts, nameless_controls, nasty_plans, needs_browser, opened, running_browser
+from manyways.describe import survey_of
 from manyways.formats.text_maps import world_from_rows
 from manyways.model.occupancy import state_occupancy
 from manyways.report import Live, render, view_of
@@ -45,9 +46,11 @@ def test_it_opens_from_disk_and_asks_nobody(browser: Browser, rooms, report):
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         page.goto(report.as_uri())
-        assert page.title() == "6 ways: nine-rooms:7"
+        least = int(100 * rooms.rewards.min() / rooms.optimal_reward)
+        assert page.inner_text("h1") == f"Six ways to the goal, each at least {least} % of the best"
+        assert page.title() == f"{page.inner_text('h1')}: nine-rooms:7"
         assert page.locator(".card").count() == 6
-        assert colours(page, "#plan-1 canvas") > 5
+        assert page.locator("#routes .way-line").count() == 6
         assert colours(page, "#difference") > 5
         assert asked == [report.as_uri()]
         cells = page.locator("table.heat td").all_inner_texts()[1:]
@@ -57,15 +60,15 @@ def test_it_opens_from_disk_and_asks_nobody(browser: Browser, rooms, report):
 
 @needs_browser
 def test_a_wall_that_is_crossed_is_still_a_wall(browser: Browser, tmp_path):
-    """The shortest way leads through one: it is darker there than on the floor behind."""
+    """The shortest way leads through one: its colour there is not that of the floor behind."""
     world = world_from_rows(["S#.G", "...."], "crossing", correct_transition=1.0, wall_reward=-1.0)
-    with opened(browser, mw.plan(world, 1).report(tmp_path / "plans.html").as_uri()) as page:
+    with opened(browser, mw.plan(world, 2, 0.0).report(tmp_path / "plans.html").as_uri()) as page:
         page.wait_for_timeout(200)
         brightness = page.evaluate(
-            """() => { const c = document.querySelector('#plan-1 canvas'), pen = c.getContext('2d');
+            """() => { const c = document.querySelector('#left-map'), pen = c.getContext('2d');
             return [1, 2].map((i) => { const d = pen.getImageData((i + 0.5) * c.width / 4, c.height / 4, 1, 1).data; return d[0] + d[1] + d[2]; }); }"""
         )
-        assert 0 < brightness[0] < brightness[1] - 20
+        assert abs(brightness[0] - brightness[1]) > 20
 
 
 @needs_browser
@@ -131,12 +134,12 @@ def test_play_a_card_to_its_end_and_again(browser: Browser, report):
         assert button.get_attribute("aria-pressed") == "false"
         first, second = page_data(report)["plans"][2]["runs"][0]["met"]
         shown = f"round 2: reached the goal after {second - first - 1} steps;"
-        assert page.inner_text("#plan-3 .moment").startswith(shown)
+        assert page.inner_text("#moment").startswith(shown)
         page.locator("#speed").fill("1")
         button.click()
         expect(button).to_have_text(re.compile("^Pause"))
         page.clock.run_for(1_000)
-        assert page.inner_text("#plan-3 .moment").startswith("round 1: step ")
+        assert page.inner_text("#moment").startswith("round 1: step ")
 
 
 @needs_browser
@@ -146,13 +149,13 @@ def test_play_shows_how_each_episode_ends(browser: Browser, tmp_path):
     run = page_data(page_file)["plans"][0]["runs"][0]
     words = {"goal": ", then the goal;", "hole": ", then the end (hole);"}
     with opened(browser, page_file.as_uri()) as page:
-        assert "hole" in page.inner_text(".legend")
+        assert "hole" in page.inner_text(".readout")
         page.locator("#speed").fill("7")
         page.clock.install()
         page.locator("#plan-1 [data-do=play]").click()
         page.clock.run_for(20_000)
         first, second = run["met"]
-        shown = page.inner_text("#plan-1 .moment")
+        shown = page.inner_text("#moment")
         assert shown.startswith(f"episode 2: step {second - first}{words[run['ends'][1]]}")
 
 
@@ -172,17 +175,84 @@ def test_the_table_sorts(browser: Browser, rooms, report):
 @needs_browser
 def test_the_choice_is_shown_as_a_command(browser: Browser, report, rooms, tmp_path):
     with opened(browser, report.as_uri()) as page:
-        page.locator("#plan-4").get_by_role("radio").check()
-        assert "manyways export plans.mw policy.json --plan 4" in page.inner_text("#favourite")
-        assert "plans.save" in page.inner_text("#favourite")
-        page.get_by_role("button", name="Clear the choice").click()
-        assert page.locator("#favourite").is_hidden()
+        page.locator("#plan-4").get_by_role("button", name="Choose").click()
+        assert "manyways export plans.mw policy.json --plan 4" in page.inner_text("#plan-4 .handed")
+        assert "plans.save" in page.inner_text("#plan-4 .handed")
+        page.locator("#plan-4").get_by_role("button", name="Chosen").click()
+        assert page.locator("#plan-4 .handed").is_hidden()
         assert page.locator(".chosen").count() == 0
     saved = rooms.report(tmp_path / "plans.html", plans_file="my plans.mw")
     with opened(browser, saved.as_uri()) as page:
-        page.locator("#plan-2").get_by_role("radio").check()
-        assert "manyways export 'my plans.mw' policy.json --plan 2" in page.inner_text("#favourite")
-        assert "plans.save" not in page.inner_text("#favourite")
+        page.locator("#plan-2").get_by_role("button", name="Choose").click()
+        assert "manyways export 'my plans.mw' policy.json --plan 2" in page.inner_text("#plan-2 .handed")
+        assert "plans.save" not in page.inner_text("#plan-2 .handed")
+
+
+@needs_browser
+@pytest.mark.parametrize("randomised", [False, True])
+def test_the_chosen_plan_is_handed_out_as_files(browser: Browser, rooms, tmp_path, randomised):
+    """The files that the page makes by itself are those that `Policy.save` writes."""
+    policies = np.repeat(rooms.policies[:1], 2, axis=0)
+    if randomised:
+        policies = 0.25 * policies + 0.75 * rooms.policies[1:2]
+    plans = mw.plan(rooms.mdp, 3, 8.0, keep=policies)
+    with opened(browser, plans.report(tmp_path / "plans.html").as_uri()) as page:
+        page.locator("#plan-2").get_by_role("button", name="Choose").click()
+        for ending in (".json", ".csv"):
+            with page.expect_download() as download:
+                page.locator("#plan-2 .handed").get_by_role("link", name=ending, exact=True).click()
+            assert download.value.suggested_filename == f"nine-rooms-7-plan2{ending}"
+            download.value.save_as(tmp_path / f"policy{ending}")
+            found = mw.load_policy(tmp_path / f"policy{ending}", plans.mdp)
+            np.testing.assert_array_equal(found.probabilities, plans.policies[1])
+
+
+@needs_browser
+def test_a_link_carries_the_choice(browser: Browser, report):
+    with opened(browser, report.as_uri()) as page:
+        page.locator("#plan-5").get_by_role("button", name="Choose").click()
+        link = page.locator("#plan-5 .handed input").input_value()
+        assert page.url == link
+    with opened(browser, link) as page:
+        assert page.locator("#plan-5").get_by_role("button", name="Chosen").is_visible()
+        assert page.locator(".chosen").count() == 1
+
+
+@needs_browser
+def test_one_plan_in_the_picture_by_pointer_and_keys(browser: Browser, rooms, report):
+    lit = "[...document.querySelectorAll('#overview .way-line')].filter(e => !e.classList.contains('dim')).map(e => Number(e.dataset.of))"
+    with opened(browser, report.as_uri()) as page:
+        assert sorted(page.evaluate(lit)) == list(range(6))
+        page.keyboard.press("4")
+        assert page.evaluate(lit) == [3]
+        assert page.get_attribute("#plan-4 .way", "aria-pressed") == "true"
+        by_state = state_occupancy(rooms.mdp, rooms.occupancies)
+        assert f"up to {100 * by_state[3].max():.1f} % of all steps" in page.inner_text("#heat-key")
+        assert page.get_attribute("#heat-layer", "href").startswith("data:image/png")
+        page.keyboard.press("Escape")
+        assert len(page.evaluate(lit)) == 6
+        page.locator("#plan-1 .way").focus()
+        page.keyboard.press("ArrowDown")
+        assert page.evaluate(lit) == [1]
+        page.locator("#plan-6").hover()
+        assert page.evaluate(lit) == [5]
+
+
+@needs_browser
+def test_the_routes_are_the_likely_ways(browser: Browser, rooms, report):
+    """Each drawn line begins at the start and ends at the goal, and its length is about that of the way."""
+    with opened(browser, report.as_uri()) as page:
+        drawn = page.evaluate("""() => [...document.querySelectorAll('#overview .way-line')].map((group) => {
+            const path = group.querySelector('.line'), length = path.getTotalLength(), scale = Number(document.getElementById('overview').dataset.scale);
+            const at = (where) => { const p = path.getPointAtLength(where); return [p.x / scale, p.y / scale]; };
+            return [Number(group.dataset.of), at(0), at(length), length / scale]; })""")
+    start, goal = (divmod(int(np.argmax(mask)), 19) for mask in (rooms.mdp.start, rooms.mdp.labels["goal"]))
+    for plan, first, last, length in drawn:
+        path = survey_of(rooms).facts[plan].path
+        for (x, y), (row, column) in ((first, start), (last, goal)):
+            assert abs(x - column - 0.5) <= 0.5
+            assert abs(y - row - 0.5) <= 0.5
+        assert length == pytest.approx(len(path) - 1, rel=0.15)
 
 
 @needs_browser
@@ -239,8 +309,8 @@ def test_names_are_shown_as_text_and_never_run(browser: Browser, nasty, tmp_path
         expect(page.locator("#left-map li").nth(2)).to_be_visible()
         assert page.evaluate("window.hit") is None
         assert page.locator("img").count() == 0
-        assert page.inner_text("h1") == f"3 ways: {nasty.mdp.name}"
-        assert page.title() == f"3 ways: {nasty.mdp.name}"
+        assert nasty.mdp.name in page.inner_text(".over")
+        assert page.title().endswith(f": {nasty.mdp.name}")
         words = page.inner_text("#plans")
         assert NASTY in words
         assert QUOTED in words
@@ -248,22 +318,16 @@ def test_names_are_shown_as_text_and_never_run(browser: Browser, nasty, tmp_path
 
 
 @needs_browser
-def test_of_two_hundred_plans_only_the_maps_in_view_are_drawn(browser: Browser, tmp_path):
+def test_two_hundred_plans_are_grouped(browser: Browser, tmp_path):
     plans = mw.plan("rooms-9:0", k=200, tradeoff=8.0, method=mw.FrankWolfe(iterations=0))
     with opened(browser, plans.report(tmp_path / "many.html").as_uri()) as page:
-        painted = (
-            "[...document.querySelectorAll('.card canvas')].filter(c => c.width !== 300 || c.height !== 150).length"
-        )
-        page.locator("#plan-1").scroll_into_view_if_needed()
-        for _ in range(200):  # `wait_for_function` needs eval, which the security policy of the page forbids
-            if page.evaluate(painted) > 0:
-                break
-            page.wait_for_timeout(50)
-        assert page.evaluate(painted) > 0
-        assert page.evaluate(painted) < 50, "only the maps near the window are drawn"
-        for _ in range(30):
-            page.mouse.wheel(0, 2500)
-            page.wait_for_timeout(20)
+        seen = "[...document.querySelectorAll('.card')].filter(card => card.checkVisibility()).length"
+        assert page.locator(".card").count() == 200
+        assert 1 < page.evaluate(seen) <= 8, "one plan of each group is seen first"
+        page.keyboard.press("Escape")
+        page.locator("details.group summary").first.click()
+        assert page.evaluate(seen) > 8
+        page.evaluate("document.querySelectorAll('details.group').forEach((group) => { group.open = true; })")
         page.locator("#plan-200").get_by_role("button", name="Compare").click()
         page.locator("#plan-199").get_by_role("button", name="Compare with plan 200").click()
         assert page.input_value("#left") == "199"
@@ -272,6 +336,9 @@ def test_of_two_hundred_plans_only_the_maps_in_view_are_drawn(browser: Browser, 
         shown = re.match(r"plans (\d+) and (\d+): ([\d.]+)", page.inner_text("#heat-text"))
         assert shown is not None
         assert float(shown[3]) == pytest.approx(plans.distances[int(shown[1]) - 1, int(shown[2]) - 1], abs=0.006)
+        page.focus("#heat")
+        page.keyboard.press("ArrowDown")
+        assert page.inner_text("#heat-text").startswith(f"plans 2 and 2: {plans.distances[1, 1]:.2f}")
 
 
 @needs_browser

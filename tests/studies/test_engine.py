@@ -129,7 +129,7 @@ def _is_of_loky(process: psutil.Process) -> bool:
         return False
 
 
-@pytest.mark.parametrize("delay", [0.15 * i for i in range(20)])
+@pytest.mark.parametrize("delay", [0.0, 0.4, 1.2, 2.6])
 def test_the_worker_processes_of_a_killed_study_end(tmp_path, delay):
     command = [*COMMAND, "paper", "tradeoff", "--workers", "2", "--trials", "3", "--out", str(tmp_path)]
     study = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -140,7 +140,7 @@ def test_the_worker_processes_of_a_killed_study_end(tmp_path, delay):
         left = study.children(recursive=True)
         study.kill()
         study.wait(timeout=30)
-        _, left = psutil.wait_procs(left, timeout=10)
+        _, left = psutil.wait_procs(left, timeout=60)  # 3.5 s at most where nothing else runs
         assert left == []
     finally:
         for program in [*left, study]:

@@ -93,7 +93,6 @@ function toggle(button, stages) {
 
 const cards = [...document.querySelectorAll(".card")].sort((a, b) => a.dataset.plan - b.dataset.plan);
 const overview = get("overview");
-const SVG = "http://www.w3.org/2000/svg";
 let pinned = null, shown = null; // the plan that was pressed, and the one that is seen now
 
 // Show one plan and dim the others; null shows all.
@@ -143,7 +142,7 @@ function arrow(x, y, turn, size) {
 }
 
 function drawing(name, settings) {
-  const element = document.createElementNS(SVG, name);
+  const element = document.createElementNS(overview.namespaceURI, name);
   for (const [key, value] of Object.entries(settings)) element.setAttribute(key, value);
   return element;
 }
