@@ -12,7 +12,8 @@ from manyways.describe import Portrait
 from manyways.model.regions import find_regions
 from manyways.report.learned import CLEAR, LITTLE, Leaning, leaning_rows, leanings, learned_picture, sentences
 from manyways.report.pictures import canvas_of
-from manyways.report.rounds import Standing, render_rounds, round_view, telling
+from manyways.report.rounds import Standing, render_rounds, round_view
+from manyways.report.view import telling
 
 
 @pytest.fixture(scope="module")

@@ -64,7 +64,7 @@ def downloaded(page: Page, address: str, path: str) -> bytes:
 
 def test_three_rounds_back_a_restart_the_export_and_the_choice(browser: Browser, plans_path, plans, tmp_path):
     with served(plans_path) as address, opened(browser, address) as page:
-        page.get_by_role("link", name="Choose by rounds").click()
+        page.get_by_role("link", name="Which would you take?").click()
         expect(page.get_by_role("heading", name="Choose by rounds")).to_be_visible()
         begin(page, address)
         assert "Nothing yet" in page.inner_text("#learned")

@@ -120,7 +120,7 @@ def _show(talk: Conversation) -> None:
 
     from manyways.describe import measures, portraits, survey_of
     from manyways.report.learned import leanings, sentences
-    from manyways.report.rounds import telling
+    from manyways.report.view import telling
     from manyways.report.tables import texts_of
 
     plans, best, screen = talk.plans, talk.rounds[-1].best, console()

@@ -339,13 +339,15 @@ def _instance(registry: Registry[Any], word: str, **options: Any) -> Any:
 def _pictures(
     plans: PlanSet, file: Path | None, picture: Path | None, report: Path | None, sweep: Path | None = None
 ) -> dict[str, Path | None]:
-    """Write the picture and the page that were asked for."""
+    """Write the picture and the page that were asked for, the page with what people said when the file was served."""
     curve = None
     if sweep is not None:
         from manyways.studies.sweeps import load_sweep
 
         curve = load_sweep(sweep, plans.mdp)
-    return {
-        "picture": plans.draw(picture) if picture else None,
-        "report": plans.report(report, curve, file) if report else None,
-    }
+    if report is not None:
+        from manyways.report import write_report
+        from manyways.web.store import stored_marks
+
+        write_report(plans, report, curve, file, {} if file is None else stored_marks(file))
+    return {"picture": plans.draw(picture) if picture else None, "report": report}

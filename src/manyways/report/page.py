@@ -70,9 +70,15 @@ def rendered(template: str, scripts: Sequence[str], shown: dict[str, Any] | None
     )
 
 
-def write_report(plans: PlanSet, path: Path, sweep: Sweep | None = None, plans_file: Path | None = None) -> None:
-    """Write the page as one file that needs only a browser; see `view_of` for the arguments."""
-    write_bytes(path, render(view_of(plans, sweep, plans_file)).encode())
+def write_report(
+    plans: PlanSet,
+    path: Path,
+    sweep: Sweep | None = None,
+    plans_file: Path | None = None,
+    marks: Mapping[str, dict[str, Any]] = MappingProxyType({}),
+) -> None:
+    """Write the page as one file that needs only a browser; see `view_of` and `render` for the arguments."""
+    write_bytes(path, render(view_of(plans, sweep, plans_file), marks=marks).encode(errors="replace"))
 
 
 def notebook_view(plans: PlanSet) -> str:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from manyways.conversation import Conversation
-from manyways.describe import Portrait, measures, portraits, survey_of
+from manyways.describe import measures, portraits, survey_of
 from manyways.describe.wording import terms_of
 from manyways.report.learned import leaning_rows, leanings, learned_picture, sentences
 from manyways.report.page import rendered
 from manyways.report.pictures import bars, canvas_of, map_marks, picture_of, world_of
 from manyways.report.tables import texts_of
-from manyways.report.view import ON_CARDS
+from manyways.report.view import ON_CARDS, telling, with_titles
 
 SENTENCES = 2
 """At most this many sentences about each plan."""
@@ -49,7 +49,7 @@ def round_view(conversation: Conversation) -> dict[str, Any]:
     """Everything that the page shows of the current question."""
     plans, best = conversation.plans, conversation.rounds[-1].best
     survey, canvas = survey_of(plans), canvas_of(plans.mdp)
-    words = portraits(survey)
+    words = with_titles(portraits(survey), [plan.key for plan in plans], _kept_title(conversation))
     figures = [
         (measure, texts_of(measure))
         for number, measure in enumerate(measures(survey))
@@ -87,12 +87,20 @@ def round_view(conversation: Conversation) -> dict[str, Any]:
     }
 
 
-def telling(words: Sequence[Portrait], i: int) -> list[str]:
-    """The sentences about plan i, those that are said of no other plan of the set first."""
-    others = {sentence for j, other in enumerate(words) if j != i for sentence in other.sentences}
-    return sorted(words[i].sentences, key=lambda sentence: sentence in others)
-
 
 def _learned(conversation: Conversation) -> dict[str, Any]:
     found = leanings(conversation)
     return {"sentences": sentences(found), "rows": leaning_rows(found)}
+
+
+def _kept_title(conversation: Conversation) -> dict[str, str]:
+    """The title that the pick so far had when it was first shown, by its key."""
+    last = conversation.rounds[-1]
+    if last.best is None:
+        return {}
+    key = last.plans[last.best].key
+    for shown in conversation.rounds[:-1]:
+        for plan in shown.plans:
+            if plan.key == key:
+                return {key: plan.title}
+    return {}

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import inf
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
@@ -42,16 +45,22 @@ COMPARED = 40
 """The choices by which plans without a map are compared: at most this many."""
 
 
-def view_of(plans: PlanSet, sweep: Sweep | None = None, plans_file: Path | None = None) -> dict[str, Any]:
+def view_of(
+    plans: PlanSet,
+    sweep: Sweep | None = None,
+    plans_file: Path | None = None,
+    titles: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Any]:
     """Everything that the page shows of a plan set.
 
     Args:
         plans: the set.
         sweep: a sweep of the same model, whose curve is drawn beside the set.
         plans_file: where the plans are saved, for the commands that the page shows.
+        titles: by key, the titles that plans had in earlier sets and keep.
     """
     survey, terms, canvas = survey_of(plans), terms_of(plans.mdp), canvas_of(plans.mdp)
-    measured, words = measures(survey), portraits(survey)
+    measured, words = measures(survey), with_titles(portraits(survey), [plan.key for plan in plans], titles)
     suits = suits_of(plans, canvas)
     groups = groups_of(survey)
     tints = tints_of(plans.k, groups)
@@ -80,7 +89,7 @@ def view_of(plans: PlanSet, sweep: Sweep | None = None, plans_file: Path | None 
         "drawn": plans.mdp.layout is not None,
         "marks": map_marks(plans.mdp),
         "cards": [
-            _card(plans, i, words[i], measured, survey.by_state[i], suits) | {"tint": tints[i], "chips": costs[i]}
+            _card(plans, i, words, measured, survey.by_state[i], suits) | {"tint": tints[i], "chips": costs[i]}
             for i in range(plans.k)
         ],
         "terms": terms,
@@ -110,6 +119,23 @@ def view_of(plans: PlanSet, sweep: Sweep | None = None, plans_file: Path | None 
             "policies": handed_out(plans),
         },
     }
+
+
+def with_titles(words: list[Portrait], keys: Sequence[str], titles: Mapping[str, str]) -> list[Portrait]:
+    """The portraits of plans with these keys, with the titles that some of them keep; no two titles are the same."""
+    kept = [titles.get(key) for key in keys]
+    taken = {title for title in kept if title is not None}
+    found = []
+    for number, (own, title) in enumerate(zip(words, kept, strict=True), 1):
+        new = title or (f"{own.title} ({number})" if own.title in taken else own.title)
+        found.append(replace(own, title=new))
+    return found
+
+
+def telling(words: Sequence[Portrait], i: int) -> list[str]:
+    """The sentences about plan i, those that are said of no other plan of the set first."""
+    others = {sentence for j, other in enumerate(words) if j != i for sentence in other.sentences}
+    return sorted(words[i].sentences, key=lambda sentence: sentence in others)
 
 
 def _overview(
@@ -181,7 +207,7 @@ def _percent_of_best(share: float) -> str:
 def _card(
     plans: PlanSet,
     i: int,
-    words: Portrait,
+    words: list[Portrait],
     measured: list[Measure],
     by_state: Floats,
     suits: dict[str, Any] | None,
@@ -194,9 +220,9 @@ def _card(
     return {
         "number": i + 1,
         "key": plans[i].key,
-        "title": words.title,
-        "lead": words.sentences[0] if words.sentences else "",
-        "sentences": words.sentences,
+        "title": words[i].title,
+        "lead": next(iter(telling(words, i)), ""),
+        "sentences": words[i].sentences,
         "suits": "" if suits is None else suits["plans"][i]["sentence"],
         "figures": figures,
         "bars": None if plans.mdp.layout is not None else bars(plans, i, by_state),

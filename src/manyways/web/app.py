@@ -25,7 +25,7 @@ NO_SUCH_PAGE = """<!DOCTYPE html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>manyways</title>
 <body><p>{}</p><p><a href="./">Look at the newest plans</a></p></body></html>
 """
-MEDIA_TYPES = {".json": "application/json", ".csv": "text/csv", ".scheduler": "text/plain"}
+MEDIA_TYPES = {".json": "application/json", ".csv": "text/csv", ".scheduler": "text/plain", ".html": "text/html"}
 
 
 def make_app(
@@ -106,6 +106,9 @@ def _routes(session: Session) -> list[Route]:
     def plans_file(request: Request) -> Response:
         return _attachment(*session.plans_file(_number(request.path_params["number"])))
 
+    def page_file(request: Request) -> Response:
+        return _attachment(*session.page_file(_number(request.path_params["number"])))
+
     return [
         Route("/", page),
         Route("/state", state),
@@ -121,6 +124,7 @@ def _routes(session: Session) -> list[Route]:
         Route("/rounds/rounds.mwc", conversation),
         Route("/sets/{number}/plans/{plan}/policy.{ending}", policy),
         Route("/sets/{number}/plans.mw", plans_file),
+        Route("/sets/{number}/page.html", page_file),
     ]
 
 

@@ -7,7 +7,6 @@ import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
-from functools import cached_property
 from math import inf
 from pathlib import Path
 from threading import Lock
@@ -69,11 +68,37 @@ class Session:
                 sets = tuple({"number": stored.number, "label": stored.label} for stored in state.sets)
                 begun = len(state.rounds.questions)
                 live = Live(state.shown.number, sets, state.marks, state.last_event, state.chosen, state.current, begun)
-                self._pages[version] = render(self._loaded(state.shown.number).view, live).encode(errors="replace")
+                self._pages[version] = render(self._view(state), live).encode(errors="replace")
                 while len(self._pages) > PAGES_IN_MEMORY:
                     self._pages.popitem(last=False)
             self._pages.move_to_end(version)
             return self._pages[version]
+
+    def page_file(self, number: int) -> tuple[bytes, str]:
+        """The page of a set as a file for any browser, with what people said about its plans, and a name for it."""
+        with self._rendering:
+            state = self.choices.state(number)
+            page = render(self._view(state), marks=state.marks)
+        return page.encode(errors="replace"), f"{self._stem}-set{number}.html"
+
+    def _view(self, state: State) -> dict[str, Any]:
+        """What the page of a set shows. Plans that were kept from an earlier set keep their titles."""
+        shown = self._loaded(state.shown.number)
+        if shown.view is None:
+            shown.view = view_of(shown.plans, titles=self._earlier_titles(state))
+        return shown.view
+
+    def _earlier_titles(self, state: State) -> dict[str, str]:
+        """By key, the title of each plan of the set in the first set that held it."""
+        titles: dict[str, str] = {}
+        for stored in state.sets:
+            if stored.number >= state.shown.number:
+                break
+            wanted = [key for key in state.shown.keys if key in stored.keys and key not in titles]
+            if wanted:
+                own = dict(zip(stored.keys, self._loaded(stored.number).plans.titles, strict=True))
+                titles |= {key: own[key] for key in wanted}
+        return titles
 
     def state(self, since: int | None) -> dict[str, Any]:
         """The current set, the marks if there was an event after `since`, and the progress of planning."""
@@ -165,10 +190,7 @@ class _LoadedSet:
 
     def __init__(self, plans: PlanSet) -> None:
         self.plans = plans
-
-    @cached_property
-    def view(self) -> dict[str, Any]:
-        return view_of(self.plans)
+        self.view: dict[str, Any] | None = None
 
 
 def _keys(keep: Any, shown: StoredSet) -> tuple[str, ...]:

@@ -95,6 +95,18 @@ def choices_path(plans_path: Path) -> Path:
     return plans_path.with_name(plans_path.stem + ENDING)
 
 
+def stored_marks(plans_path: Path) -> dict[str, dict[str, Any]]:
+    """By plan key, what people said on the live page of a plan file; nothing if it was never served."""
+    path = choices_path(plans_path)
+    if not path.exists():
+        return {}
+    choices = Choices(path)
+    try:
+        return choices.state().marks
+    finally:
+        choices.close()
+
+
 class Choices:
     """The sets and the events of one file. Threads and processes can share it. Must be closed."""
 
