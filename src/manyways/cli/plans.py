@@ -301,9 +301,26 @@ def _kept(given: str, mdp: MDP) -> tuple[Floats, Floats]:
     kept = sorted({int(number) - 1 for number in numbers.split(",")})
     if kept[0] < 0 or kept[-1] >= plans.k:
         raise SettingError(f"--keep: {file} has plans 1 to {plans.k}, found {numbers}")
-    if plans.mdp.digest != mdp.digest:
-        raise SettingError(f"--keep: {file} has plans for another model, {plans.mdp.name}; choose a file of this model")
+    if plans.mdp.digest != mdp.digest:  # such as the model without what is now banned
+        return _carried_over(plans, kept, mdp, file)
     return plans.policies[kept], plans.policies[[i for i in range(plans.k) if i not in kept]]
+
+
+def _carried_over(plans: PlanSet, kept: list[int], mdp: MDP, file: str) -> tuple[Floats, Floats]:
+    """The policies of these plans for another model with the same names; there are none to avoid."""
+    import numpy as np
+
+    from manyways.errors import SettingError
+
+    found = []
+    for i in kept:
+        try:
+            found.append(plans[i].policy.on(mdp).probabilities)
+        except SettingError as error:
+            raise SettingError(
+                f"--keep: {file} has plans for another model, {plans.mdp.name}, and plan {i + 1} does not fit this one: {error}"
+            ) from None
+    return np.stack(found), np.empty((0, mdp.n_choices))
 
 
 def _instance(registry: Registry[Any], word: str, **options: Any) -> Any:

@@ -13,8 +13,9 @@ import numpy as np
 from manyways.errors import ManywaysError, SettingError, SourceError, check_integer
 from manyways.files import write_bytes
 from manyways.model.checking import frozen
+from manyways.model.graph import reachable
 from manyways.model.mdp import MDP
-from manyways.model.occupancy import check_policy
+from manyways.model.occupancy import chain, check_policy
 from manyways.plans import policy_files
 from manyways.types import Floats, Ints
 
@@ -114,6 +115,33 @@ class Policy:
                 ends[(luck >= 0) & (luck < share)] = number
                 luck -= share
         return ends
+
+    def on(self, mdp: MDP) -> Policy:
+        """The same policy for another model with the same names, such as the one that a ban leaves.
+
+        States that the policy never comes to from the start of that model may differ: there it takes the first choice.
+
+        Raises:
+            SettingError: if the policy comes to a state or does an action that the other model does not have.
+        """
+        policy_files.check_names(self.mdp)
+        policy_files.check_names(mdp)
+        states = {self.mdp.state_name(s): s for s in range(self.mdp.n_states)}
+        own = {(int(self.mdp.choice_state[x]), self.mdp.action_name(x)): x for x in np.flatnonzero(self.probabilities)}
+        found = np.zeros(mdp.n_choices)
+        for x in range(mdp.n_choices):
+            state = states.get(mdp.state_name(int(mdp.choice_state[x])))
+            if state is not None and (state, mdp.action_name(x)) in own:
+                found[x] = self.probabilities[own[state, mdp.action_name(x)]]
+        taken = np.add.reduceat(found, mdp.first_choice[:-1])
+        missing = np.abs(taken - 1) > 1e-9
+        found[missing[mdp.choice_state]] = 0.0
+        found[mdp.first_choice[:-1][missing]] = 1.0
+        reached = missing & reachable(chain(mdp, found), mdp.start > 0)
+        if reached.any():
+            where = mdp.state_name(int(np.argmax(reached)))
+            raise SettingError(f"the plan does something in {where!r:.60} that is banned or not known in {mdp.name}")
+        return Policy(mdp, found)
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the policy in the format that the ending says (.json, .csv, .npz, .scheduler); returns the path."""

@@ -5,6 +5,7 @@ that `PlanSet.report` writes and the live page of `manyways serve`, which adds n
 """
 
 from manyways.report.page import Live, notebook_view, render, write_report
+from manyways.report.offers import offers_of
 from manyways.report.view import view_of
 
-__all__ = ["Live", "notebook_view", "render", "view_of", "write_report"]
+__all__ = ["Live", "notebook_view", "offers_of", "render", "view_of", "write_report"]

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 
+from manyways.behaviours import BEHAVIOURS
 from manyways.describe import GRADES, Measure, Portrait, Survey, measures, portraits, survey_of
 from manyways.describe.survey import negligible
 from manyways.describe.wording import terms_of
@@ -25,6 +26,7 @@ from manyways.report.groups import Group, groups_of, tints_of
 from manyways.report.handing_out import handed_out
 from manyways.report.headline import chips, headline, strip
 from manyways.report.leeway import leeway
+from manyways.report.offers import offers_of
 from manyways.report.overview import directions, map_overview, reached_cells, route_of
 from manyways.report.pictures import Canvas, bars, canvas_of, choice_name, map_marks, picture_of, world_of
 from manyways.report.reference import best_of
@@ -85,7 +87,10 @@ def view_of(
             "slack": "" if plans.limits.slack is None else f"{100 * plans.limits.slack:.6g}",
             "slack_required": tradeoff is None and plans.limits.slack is not None,  # nothing else limits such plans
             "seed": plans.seed,
+            "behaviour": BEHAVIOURS.word_for(type(plans.behaviour).__name__),
+            "per": "" if plans.criterion.discount < 1 else plans.criterion.unit.removeprefix("per "),
         },
+        "offers": offers_of(plans),
         "drawn": plans.mdp.layout is not None,
         "marks": map_marks(plans.mdp),
         "cards": [

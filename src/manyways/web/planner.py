@@ -19,13 +19,16 @@ from multiprocessing.connection import Connection
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from manyways.errors import ManywaysError
+from manyways.errors import ManywaysError, SettingError
 
 if TYPE_CHECKING:
     from manyways.conversation import Conversation
     from manyways.methods import Progress
+    from manyways.model.mdp import MDP
     from manyways.objectives import Objective
     from manyways.plans import PlanSet
+    from manyways.polytope import Criterion
+    from manyways.types import Floats
 
 MOST_REPORTS_PER_S = 10
 
@@ -43,6 +46,11 @@ class PlanRequest:
         seed: of every random draw.
         keep: the keys of the plans to keep. A plan that the set holds twice is kept twice; all others are replaced.
         time_limit_s: how long to search.
+        like: the key of a plan: the new plans are chosen for a person who took it over the others, and it is kept. No other
+            setting but `k`, `seed` and `time_limit_s` counts then.
+        behaviour: what counts as different, by its word on the command line; "" leaves it as it is.
+        per: what values are counted per: "step", "episode", or "" as it is.
+        banned_labels, banned_actions: what plans must never enter or do.
     """
 
     archive: bytes
@@ -52,6 +60,11 @@ class PlanRequest:
     seed: int
     keep: tuple[str, ...]
     time_limit_s: float
+    like: str = ""
+    behaviour: str = ""
+    per: str = ""
+    banned_labels: tuple[str, ...] = ()
+    banned_actions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +97,8 @@ class RoundRequest:
 class PlannedSet:
     """A new plan set: its file, the keys of its plans, its label, and how the search ended.
 
-    `request` is what it was planned for, without the files.
+    `request` is what it was planned for, without the files. `renamed` are the new keys of plans that were kept for another
+    model, by their old keys.
     """
 
     archive: bytes
@@ -92,6 +106,7 @@ class PlannedSet:
     label: str
     message: str
     request: PlanRequest | RoundRequest
+    renamed: tuple[tuple[str, str], ...] = ()
 
 
 def run_planner(pipe: Connection) -> None:
@@ -149,18 +164,28 @@ def _answer(request: PlanRequest | RoundRequest, send: Callable[[Any], None]) ->
 
 
 def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> PlannedSet:
+    import numpy as np
+
+    from manyways.behaviours import BEHAVIOURS
     from manyways.planning import plan
     from manyways.plans import PlanSet
 
     old = PlanSet.from_bytes(request.archive, "the plans")
+    if request.like:
+        return _more_like(request, old, progress)
+    mdp = old.mdp
+    if request.banned_labels or request.banned_actions:
+        mdp = mdp.without(labels=request.banned_labels, actions=request.banned_actions)
     kept = [i for i in range(old.k) if old[i].key in request.keep]
     replaced = [i for i in range(old.k) if i not in kept] if kept else []
+    keep = [_carried(old, i, mdp) for i in kept]
+    avoid = [old.policies[i] for i in replaced] if mdp is old.mdp else []
     limits = old.limits
     floor = limits.floor if request.slack is None and limits.slack is None else None
     limited = not (request.slack is None and floor is None and limits.longer is None)
     able = (old.method.keeps_plans or not kept) and (old.method.respects_floors or request.slack is None)
     plans = plan(
-        old.mdp,
+        mdp,
         request.k,
         seed=request.seed,
         objective=_objective(old, request.tradeoff, limited),
@@ -170,14 +195,46 @@ def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> Planned
         longer=limits.longer,
         randomised=limits.randomised,
         fewer=request.slack is not None,
-        criterion=old.criterion,
-        behaviour=old.behaviour,
+        criterion=_criterion(old, request.per),
+        behaviour=BEHAVIOURS.named(request.behaviour)() if request.behaviour else old.behaviour,
         time_limit_s=request.time_limit_s,
         progress=progress,
-        keep=old.policies[kept],
-        avoid=old.policies[replaced],
+        keep=np.reshape(keep, (-1, mdp.n_choices)),
+        avoid=np.reshape(avoid, (-1, mdp.n_choices)),
     )
-    return _planned(plans, set_label(plans, len(kept)), replace(request, archive=b""))
+    words = [f"without {name}" for name in (*request.banned_labels, *request.banned_actions)]
+    label = ", ".join([set_label(plans, len(kept)), *words])
+    planned = _planned(plans, label, replace(request, archive=b""))
+    renamed = [(old[i].key, plans[j].key) for i, j in zip(kept, plans.kept, strict=True) if old[i].key != plans[j].key]
+    return replace(planned, renamed=tuple(renamed))
+
+
+def _carried(old: PlanSet, i: int, mdp: MDP) -> Floats:
+    """A plan to keep, for the model without what is banned."""
+    if mdp is old.mdp:
+        return old.policies[i]
+    try:
+        return old[i].policy.on(mdp).probabilities
+    except SettingError as error:
+        raise SettingError(f"plan {i + 1} cannot be kept: {error}") from None
+
+
+def _more_like(request: PlanRequest, old: PlanSet, progress: Callable[[Progress], None]) -> PlannedSet:
+    """Plans for a person who took one plan of the old set over the others; that plan is among them."""
+    from manyways.conversation import Conversation, Round
+
+    taken = next(i for i in range(old.k) if old[i].key == request.like)
+    talk = Conversation.resume([Round(old)], request.k, seed=request.seed, time_limit_s=request.time_limit_s)
+    plans = talk.choose(taken, progress)
+    label = f"{set_label(plans)}, more like plan {taken + 1}"
+    return _planned(plans, label, replace(request, archive=b""))
+
+
+def _criterion(old: PlanSet, per: str) -> Criterion | None:
+    """What values are counted per; None for episodes whose longest length is to be derived again."""
+    from manyways.polytope import Average, Episodic
+
+    return {"step": Average(), "episode": Episodic()}.get(per, old.criterion)
 
 
 def _plan_round(request: RoundRequest, progress: Callable[[Progress], None]) -> PlannedSet:

@@ -7,6 +7,7 @@ import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from threading import Lock
@@ -16,7 +17,7 @@ from manyways.errors import PlanFileError
 from manyways.files import read_bytes
 from manyways.plans import PlanSet
 from manyways.plans.policy_files import FORMATS
-from manyways.report import Live, render, view_of
+from manyways.report import Live, offers_of, render, view_of
 from manyways.web.events import Refused, checked_mark
 from manyways.web.planner import PlannedSet, PlanRequest, RoundRequest, set_label
 from manyways.web.requests import integer, share
@@ -123,7 +124,26 @@ class Session:
         seed = integer("Seed", asked.get("seed", 0), 0, SEEDS - 1)
         tradeoff = self._tradeoff(asked.get("tradeoff"), number)
         slack = share(asked.get("slack"))
-        return self.worker.start(PlanRequest(self.archive(number), k, tradeoff, slack, seed, keep, self._time_limit_s))
+        request = PlanRequest(self.archive(number), k, tradeoff, slack, seed, keep, self._time_limit_s)
+        return self.worker.start(replace(request, **self._changes(asked, number)))
+
+    def _changes(self, asked: Mapping[str, Any], number: int) -> dict[str, Any]:
+        """What is asked for besides: more plans like one, another behaviour or criterion, bans."""
+        shown, offered = self.choices.state(number).shown, offers_of(self.plans(number))
+        like = asked.get("like", "")
+        if like and like not in shown.keys:
+            raise Refused(f"there is no plan {str(like)[:20]!r} in set {number}")
+        changes: dict[str, Any] = {"like": like}
+        for name in ("behaviour", "per"):
+            changes[name] = asked.get(name) or ""
+            if changes[name] and changes[name] not in offered[name]:
+                raise Refused(f"'{name}' must be one of {', '.join(offered[name])} or empty")
+        for name in ("banned_labels", "banned_actions"):
+            given = asked.get(name, [])
+            if not isinstance(given, list) or not all(entry in offered[name] for entry in given):
+                raise Refused(f"'{name}' must be a list of names that the model has")
+            changes[name] = tuple(given)
+        return changes
 
     def mark(self, sent: Mapping[str, Any]) -> State:
         """Store what someone said about a plan."""
@@ -165,7 +185,7 @@ class Session:
     def _store(self, planned: PlannedSet) -> int:
         if isinstance(planned.request, RoundRequest):
             return self.rounds.store(planned, planned.request)
-        return self.choices.add_set(planned.label, planned.archive, planned.keys)
+        return self.choices.add_set(planned.label, planned.archive, planned.keys, planned.renamed)
 
     def _loaded(self, number: int) -> _LoadedSet:
         with self._loading:

@@ -178,8 +178,10 @@ class Choices:
             found = self._file.execute("SELECT archive FROM sets WHERE number = ?", (number,)).fetchone()
         return None if found is None else found[0]
 
-    def add_set(self, label: str, archive: bytes, keys: Sequence[str]) -> int:
-        """Store a set and make it the current one; returns its number.
+    def add_set(
+        self, label: str, archive: bytes, keys: Sequence[str], renamed: Sequence[tuple[str, str]] = ()
+    ) -> int:
+        """Store a set and make it the current one; returns its number. Plans with a new key keep what was said about them.
 
         Sets older than the `MOST_SETS` newest are dropped, unless one of their plans has a star, a name or a note.
         Beyond `MOST_SETS_IN_ALL` the oldest are dropped in any case, except for the first set, the current one, those
@@ -188,7 +190,19 @@ class Choices:
         with self._transaction():
             number = self._insert_set(label, archive, keys)
             self._show(number)
+            self._carry_over(renamed)
             return number
+
+    def _carry_over(self, renamed: Sequence[tuple[str, str]]) -> None:
+        """Say again about a plan with a new key what was said about it under its old key: name, star and notes."""
+        marks = self._summary_now().marks(dict(renamed))
+        for old, new in renamed:
+            mark = marks[old]
+            said = [("name", "", mark["name"]), ("star", "", mark["star"])]
+            said += [("note", note["author"], note["text"]) for note in mark["notes"]]
+            for kind, author, value in said:
+                if value:
+                    self._insert_event(new, kind, author, value)
 
     def start_rounds(self, label: str, archive: bytes, keys: Sequence[str], k: int, seed: int) -> int:
         """Store the first set to choose from; returns its number. The current set of the page stays."""

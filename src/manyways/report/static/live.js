@@ -82,6 +82,8 @@ get("plans").addEventListener("click", trying(async (event) => {
     await markPlan(card, "choose", !pressed);
     say(pressed ? "No plan is chosen." : `Plan ${Number(card.dataset.plan) + 1} is chosen.`);
   }
+  if (button.dataset.do === "more") await replan({ like: card.dataset.key });
+  if (button.dataset.do === "less") await replan({ keep: cards.filter((other) => other !== card).map((other) => other.dataset.key), k: cards.length });
   if (button.dataset.do === "forget") await markPlan(card, "remove-note", Number(button.closest("li").dataset.note));
 }));
 
@@ -109,22 +111,31 @@ function showWorkbench() {
 }
 get("plans").addEventListener("change", showWorkbench);
 
+const banned = (name) => [...document.querySelectorAll(`#again [name=${name}]:checked`)].map((box) => box.value);
+
+// Plan with the settings of the form, except for those given.
+async function replan(changes) {
+  const fields = get("again").elements;
+  const answer = await ask("plan", {
+    k: Number(fields.k.value),
+    tradeoff: fields.tradeoff ? Number(fields.tradeoff.value) : null, // some objectives have no tradeoff
+    slack: fields.slack && fields.slack.value !== "" ? Number(fields.slack.value) / 100 : null, // empty: no such limit
+    seed: Number(fields.seed.value),
+    keep: kept(),
+    set: shownSet,
+    behaviour: fields.behaviour ? fields.behaviour.value : "",
+    per: fields.per ? fields.per.value : "",
+    banned_labels: banned("banned_labels"),
+    banned_actions: banned("banned_actions"),
+    ...changes,
+  });
+  myJob = { id: answer.job, server: answer.server };
+  showProgress({ doing: "planning", done: 0, total: 0 });
+  poll();
+}
 get("again").addEventListener("submit", (event) => {
   event.preventDefault();
-  const fields = get("again").elements;
-  trying(async () => {
-    const answer = await ask("plan", {
-      k: Number(fields.k.value),
-      tradeoff: fields.tradeoff ? Number(fields.tradeoff.value) : null, // some objectives have no tradeoff
-      slack: fields.slack && fields.slack.value !== "" ? Number(fields.slack.value) / 100 : null, // empty: no such limit
-      seed: Number(fields.seed.value),
-      keep: kept(),
-      set: shownSet,
-    });
-    myJob = { id: answer.job, server: answer.server };
-    showProgress({ doing: "planning", done: 0, total: 0 });
-    poll();
-  })();
+  trying(() => replan({}))();
 });
 get("cancel").addEventListener("click", trying(() => ask("cancel", {})));
 get("refresh").addEventListener("click", () => location.assign("./"));
