@@ -149,7 +149,7 @@ def two_variables(plans: Plans | Survey) -> tuple[str, str] | None:
     mdp = plans.mdp
     if mdp.layout is not None:
         return None
-    comes = (by_state > NEVER).any(axis=0)
+    comes = np.asarray((by_state > NEVER).any(axis=0))
     codes = {name: code for name, values in mdp.variables.items() if (code := _codes(values, comes)) is not None}
     if len(codes) < 2:
         return None
@@ -176,7 +176,7 @@ def _separation(plans: Plans, code: Ints) -> tuple[float, float]:
     mdp = plans.mdp
     group = code[mdp.choice_state] * len(mdp.action_names) + mdp.actions
     different, place = np.unique(group, return_inverse=True)
-    time = np.stack([np.bincount(place, x, len(different)) for x in plans.occupancies])
+    time = np.stack([np.bincount(place, x, len(different)) for x in plans.occupancies]).astype(np.float64)
     apart = pairwise_divergences(time)
     pairs = plans.k * (plans.k - 1)
     whole = np.unique(different // len(mdp.action_names), return_inverse=True)[1]

@@ -16,7 +16,7 @@ from manyways.describe.action_words import does
 from manyways.describe.conditions import Condition, all_hold, when
 from manyways.describe.features import SEEN, VARIABLES_AT_MOST, ranges_of
 from manyways.describe.likeness import QUARTER
-from manyways.describe.rules import Rule
+from manyways.describe.rules import Rule, actions_by_name
 from manyways.describe.survey import Survey
 from manyways.types import Bools, Floats
 
@@ -111,7 +111,7 @@ def _habits(survey: Survey, rule: Rule, plan: int) -> Iterator[Habit]:
             yield from _said(survey, plan, mdp.action_names.index(case.action), case.conditions, mask)
     if len(mdp.action_names) > HABITS_AMONG:
         return
-    shares = np.bincount(mdp.actions, survey.plans.occupancies[plan], len(mdp.action_names))
+    shares = np.bincount(actions_by_name(mdp), survey.plans.occupancies[plan], len(mdp.action_names))
     frequent = np.flatnonzero(shares >= QUARTER).tolist()
     for name, values in islice(mdp.variables.items(), VARIABLES_AT_MOST) if frequent else ():
         for condition, mask in ranges_of(name, values):
@@ -123,7 +123,7 @@ def _habits(survey: Survey, rule: Rule, plan: int) -> Iterator[Habit]:
 def _said(survey: Survey, plan: int, action: int, conditions: tuple[Condition, ...], mask: Bools) -> Iterator[Habit]:
     """The action in the (S,) marked states, and the action only there."""
     plans = survey.plans
-    taken = plans.mdp.actions == action
+    taken = actions_by_name(plans.mdp) == action
     everywhere = plans.occupancies[:, taken].sum(axis=1)
     time = plans.occupancies[:, taken & mask[plans.mdp.choice_state]].sum(axis=1)
     there = survey.by_state[:, mask].sum(axis=1)

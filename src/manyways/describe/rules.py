@@ -91,6 +91,13 @@ def rules_of(plans: Plans | Survey) -> tuple[Rule, ...] | None:
     return tuple(_rule(plans, plan, np.flatnonzero(by_state[plan] > NEVER)) for plan in range(plans.k))
 
 
+def actions_by_name(mdp: MDP) -> Ints:
+    """(N,) the action of each choice by the first number that its name has; two actions may have one name."""
+    first: dict[str, int] = {}
+    numbers = [first.setdefault(name, number) for number, name in enumerate(mdp.action_names)]
+    return np.array(numbers)[mdp.actions]
+
+
 def named_actions(cases: Sequence[Case], mdp: MDP) -> Ints:
     """(S,) the action that the first case that holds names in each state, by its number; -1 where none holds."""
     found = np.full(mdp.n_states, -1, np.int64)
@@ -103,7 +110,7 @@ def named_actions(cases: Sequence[Case], mdp: MDP) -> Ints:
 def _rule(plans: Plans, plan: int, states: Ints) -> Rule:
     """The rule of a plan that is never in other than the (n,) given states."""
     mdp, occupancy = plans.mdp, plans.occupancies[plan]
-    shares = np.bincount(mdp.actions, occupancy, len(mdp.action_names))
+    shares = np.bincount(actions_by_name(mdp), occupancy, len(mdp.action_names))
     used = np.argsort(-shares, kind="stable")[:ACTIONS_AT_MOST]
     used = used[shares[used] > NEVER]
     names = [mdp.action_names[action] for action in used]
@@ -114,7 +121,7 @@ def _rule(plans: Plans, plan: int, states: Ints) -> Rule:
         cases = _cases(ways, dict(zip(names, shares[used].tolist(), strict=True)))
         if len(_sentence(cases)) <= LONGEST:
             break
-    right = mdp.actions == named_actions(cases, mdp)[mdp.choice_state]
+    right = actions_by_name(mdp) == named_actions(cases, mdp)[mdp.choice_state]
     exact = min(max(float(occupancy[right].sum() / occupancy.sum()), 0.0), 1.0)
     its_time = f"of its {words_for(plans, 'time')}"
     by_action = {
@@ -133,10 +140,11 @@ def _time_on(mdp: MDP, occupancy: Floats, states: Ints, actions: Ints) -> Floats
     """(n, a) the time in each of n states on each of a actions."""
     row, column = np.full(mdp.n_states, -1), np.full(len(mdp.action_names), -1)
     row[states], column[actions] = np.arange(len(states)), np.arange(len(actions))
-    at = row[mdp.choice_state], column[mdp.actions]
+    at = row[mdp.choice_state], column[actions_by_name(mdp)]
     kept = (at[0] >= 0) & (at[1] >= 0)
     flat = at[0][kept] * len(actions) + at[1][kept]
-    return np.bincount(flat, occupancy[kept], len(states) * len(actions)).reshape(len(states), len(actions))
+    time = np.bincount(flat, occupancy[kept], len(states) * len(actions)).astype(np.float64)
+    return time.reshape(len(states), len(actions))
 
 
 def _ways(

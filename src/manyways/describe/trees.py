@@ -17,8 +17,10 @@ from manyways.model.variables import Values
 from manyways.types import Bools, Floats, Ints
 
 DEPTH = 3
-TRIED = (1, 3, 8)
-"""How many splits are tried in a node, by the depth that is left below it."""
+TRIED, FEWER = (1, 3, 8), (1, 2, 3)
+"""How many splits are tried in a node, by the depth that is left below it; fewer from `MANY` states on."""
+
+MANY = 3000
 
 STATES_AT_MOST = 20_000
 """Trees are fitted to as many states, those with the most time."""
@@ -51,7 +53,8 @@ class Column:
         """The condition that the value lies between two of the values, given by their positions."""
         last = len(self.values) - 1
         low, high = (low if high != 0 else 0), (high if low != last else last)
-        return Condition(self.name, *(None if at is None else float(self.values[at]) for at in (low, high)))
+        least = None if low is None else float(self.values[low])
+        return Condition(self.name, least, None if high is None else float(self.values[high]))
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,7 @@ class _Search:
             found += [(right, pure, Split(number, code)) for right, pure, code in _gains(column, states, time)]
         by_time = sorted(found, key=lambda entry: (-entry[0], -entry[1], entry[2].column, entry[2].code))
         by_purity = sorted(found, key=lambda entry: (-entry[1], -entry[0], entry[2].column, entry[2].code))
-        tried = TRIED[depth - 1]
+        tried = (TRIED if len(self.time) < MANY else FEWER)[depth - 1]
         return list(dict.fromkeys(entry[2] for entry in (*by_purity[:tried], *by_time[:tried])))
 
 
@@ -146,8 +149,8 @@ def _gains(column: Column, states: Ints, time: Floats) -> Iterator[tuple[float, 
         sides, at = (below, total - below), present[1:]
     else:
         sides, at = (table, total - table), present
-    right = sum(side.max(axis=1) for side in sides)
-    pure = sum((side**2).sum(axis=1) / np.maximum(side.sum(axis=1), 1e-300) for side in sides)
+    right = np.sum([side.max(axis=1) for side in sides], axis=0)
+    pure = np.sum([(side**2).sum(axis=1) / np.maximum(side.sum(axis=1), 1e-300) for side in sides], axis=0)
     kept = np.argsort(-pure, kind="stable")[:CUTS_AT_MOST]
     yield from zip(right[kept].tolist(), pure[kept].tolist(), at[kept].tolist(), strict=True)
 

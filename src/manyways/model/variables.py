@@ -54,11 +54,20 @@ def _checked(name: str, given: Any, n_states: int) -> Values:
     if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
         raise ModelError(f"the variable {name[:60]!r} must be below 2**63, found {array.max()}")
     if array.dtype.kind == "U":
-        if array.size and np.char.str_len(array).max() > LONGEST_TEXT:
-            raise ModelError(f"a value of the variable {name[:60]!r} has more than {LONGEST_TEXT} characters")
-        check_text(**{"a value of variable": np.unique(array)})
+        array = _checked_text(name, array)
     kinds = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64}
     return frozen(array, kinds.get(array.dtype.kind, array.dtype))
+
+
+def _checked_text(name: str, array: Values) -> Values:
+    """The texts, if they are short and can be encoded. All characters are looked at as numbers, without making S strings."""
+    array = np.ascontiguousarray(array, dtype=f"=U{max(array.dtype.itemsize // 4, 1)}")
+    if array.size and np.char.str_len(array).max() > LONGEST_TEXT:
+        raise ModelError(f"a value of the variable {name[:60]!r} has more than {LONGEST_TEXT} characters")
+    characters = array.view(np.uint32)
+    if ((characters >= 0xD800) & (characters <= 0xDFFF)).any():
+        raise ModelError(f"a value of the variable {name[:60]!r} cannot be encoded as UTF-8; give it another one")
+    return array
 
 
 # ---- from the names of states -------------------------------------------------------------------
