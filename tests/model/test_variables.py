@@ -87,7 +87,11 @@ def test_they_are_carried_along():
         assert listed(derived)["wear"] == [0, 1, 2], derived
         assert listed(derived)["shift"] == ["day", "night", ""]
     part = mdp.without(states=[2])
-    assert (listed(part)["wear"], listed(part)["hot"], listed(part)["shift"]) == ([0, 1], [True, False], ["day", "night"])
+    assert (listed(part)["wear"], listed(part)["hot"], listed(part)["shift"]) == (
+        [0, 1],
+        [True, False],
+        ["day", "night"],
+    )
     one = ring(start=[0, 1, 0], variables=GIVEN).without(actions="a1")
     assert listed(one)["wear"] == [1]
 
@@ -224,7 +228,10 @@ def test_fields_of_objects():
         "place 2": [2, 5],
     }
     found = fields_of([Robot(0.5, Colour.RED, frozenset()), Robot(1.0, Colour.BLUE, frozenset())])
-    assert {name: values.tolist() for name, values in found.items()} == {"battery": [0.5, 1.0], "colour": ["RED", "BLUE"]}
+    assert {name: values.tolist() for name, values in found.items()} == {
+        "battery": [0.5, 1.0],
+        "colour": ["RED", "BLUE"],
+    }
     assert fields_of([(1, "a"), (2, "b")], ["n", "word"])["word"].tolist() == ["a", "b"]
     assert {name: values.tolist() for name, values in fields_of([{"a": 1}, {"a": 2}]).items()} == {"a": [1, 2]}
 

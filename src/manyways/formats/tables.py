@@ -249,10 +249,11 @@ class _Variable:
     def _shown(self, value: Any) -> str:
         text = "" if value is None or value != value else _name(value)
         number = text.replace(",", ".") if self.decimal_comma else text
-        try:
-            return f"{float(number):.17g}" if text else ""
-        except (ValueError, OverflowError):
-            return text
+        if re.fullmatch(r"[-+]?[0-9]{1,18}", number):
+            return str(int(number))  # 07, +7 and 7 are one value
+        if re.fullmatch(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]{1,2})?", number):
+            return f"{float(number):.17g}"
+        return text
 
     def values(self, n_states: int) -> Values | None:
         """(S,) the values; None if the column is not a variable."""
