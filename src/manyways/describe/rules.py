@@ -188,7 +188,7 @@ def _cases(ways: Mapping[str, list[Way]], shares: Mapping[str, float]) -> tuple[
     then not much longer than with another one."""
 
     def cases(rest: str) -> tuple[Case, ...]:
-        named = sorted((action for action in ways if action != rest), key=lambda action: -shares[action])
+        named = sorted((action for action in ways if action != rest), key=lambda action: -round(shares[action], 9))
         return (*(Case(action, way) for action in named for way in ways[action]), Case(rest, ()))
 
     length = {action: len(_sentence(cases(action))) for action in ways}

@@ -110,19 +110,24 @@ class _Search:
         if depth == 0 or total.sum() - score < self.per_leaf:  # no tree can be worth a further leaf
             return score, leaves
         for split in self._splits(states, time, depth):
-            yes, no = self._parted(states, split)
-            (upper, above), (lower, below) = self.best(states[yes], depth - 1), self.best(states[no], depth - 1)
+            yes = self._parted(states, time, split)
+            (upper, above), (lower, below) = self.best(states[yes], depth - 1), self.best(states[~yes], depth - 1)
             if upper + lower - self.per_leaf > score + 1e-12:
                 score = upper + lower - self.per_leaf
                 leaves = [Leaf(((split, True), *leaf.path), leaf.answer) for leaf in above]
                 leaves += [Leaf(((split, False), *leaf.path), leaf.answer) for leaf in below]
         return score, leaves
 
-    def _parted(self, states: Ints, split: Split) -> tuple[Bools, Bools]:
+    def _parted(self, states: Ints, time: Floats, split: Split) -> Bools:
+        """Which states answer with yes. Those without a value go with the side that has more time: that one is likely to be
+        what a rule says of all other states."""
         column = self.columns[split.column]
         codes = column.codes[states]
-        yes = codes >= split.code if column.ordered else codes == split.code
-        return yes, ~yes & (codes >= 0)
+        yes, known, there = codes >= split.code if column.ordered else codes == split.code, codes >= 0, time.sum(axis=1)
+        if known.all():
+            return yes
+        more = there[yes].sum() > there[known & ~yes].sum()
+        return yes | ~known if more else yes
 
     def _splits(self, states: Ints, time: Floats, depth: int) -> list[Split]:
         """The splits to try: those that leave most time to the most frequent class of each side, or the purest sides."""
