@@ -108,3 +108,33 @@ def lottery() -> mw.MDP:
     goal, ruin = np.zeros(mdp.n_choices), np.zeros(mdp.n_choices)
     goal[choice["ticket"]], ruin[choice["ticket"]], goal[choice["on"]] = 0.25, 0.25, 1.0
     return replace(mdp, ends={"goal": goal, "ruin": ruin})
+
+
+def workshop(worst: int = 3, shelf: int = 2) -> mw.MDP:
+    """A machine that wears out and parts on a shelf, with the variables wear and parts: run, order a part, use it to repair."""
+    rows = []
+    for wear in range(worst + 1):
+        for parts in range(shelf + 1):
+            here = (wear, parts)
+            if wear < worst:
+                rows += [(here, "run", here, 0.6, 3.0 - wear), (here, "run", (wear + 1, parts), 0.4, 3.0 - wear)]
+                rows += [(here, "run slowly", here, 0.8, 2.0 - wear / 2)]
+                rows += [(here, "run slowly", (wear + 1, parts), 0.2, 2.0 - wear / 2)]
+            if parts < shelf:
+                rows += [(here, "order", (wear, parts + 1), 1.0, -1.0)]
+            if parts > 0:
+                rows += [(here, "repair", (0, parts - 1), 1.0, -1.0)]
+    mdp = mw.MDP.from_transitions(rows, name="workshop")
+    wear, parts = mdp.variables["x1"], mdp.variables["x2"]
+    return replace(mdp, variables={"wear": wear, "parts": parts})
+
+
+def by_wear_and_parts(mdp: mw.MDP, action) -> np.ndarray:
+    """(N,) the policy of a workshop that takes `action(wear, parts)` in each state, and another one where it cannot."""
+    wear, parts = mdp.variables["wear"].tolist(), mdp.variables["parts"].tolist()
+    moves = []
+    for state in range(mdp.n_states):
+        on_offer = {mdp.action_name(x) for x in range(mdp.first_choice[state], mdp.first_choice[state + 1])}
+        if (wanted := action(wear[state], parts[state])) in on_offer:
+            moves.append((mdp.state_name(state), wanted))
+    return going(mdp, *moves)

@@ -20,8 +20,11 @@ from manyways.objectives.divergence import divergence_by_place
 from manyways.types import Bools
 
 HARDLY = 0.005
-SCALE = {"sector": 1.0, "side": 0.8, "edge": 1.0, "label": 0.9, "state": 0.9, "action": 0.7, "habit": 0.9}
-GROUP = dict.fromkeys(("sector", "side", "edge", "label", "state"), "where") | {"action": "how", "habit": "how"}
+SCALE = {"sector": 1.0, "side": 0.8, "edge": 1.0, "label": 0.9, "level": 0.9, "state": 0.9, "action": 0.7, "habit": 0.9}
+GROUP = dict.fromkeys(("sector", "side", "edge", "label", "level", "state"), "where") | {
+    "action": "how",
+    "habit": "how",
+}
 CONCENTRATED = 0.25
 """Two plans differ 'mainly' in a place if at least this share of their divergence comes from there."""
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyways.describe.features import Feature, features_of
+from manyways.describe.features import STATES_UP_TO, Feature, features_of
 from manyways.describe.measure import measures
 from manyways.describe.places import Rooms, Route, Sectors, route_of, sectors_of
+from manyways.describe.rules import Rule, rules_of
 from manyways.describe.subject import Plans
 from manyways.describe.survey import Survey, negligible
 from manyways.describe.wording import Terms, distinct, number, percent, quoted, terms_of
@@ -54,6 +55,7 @@ class Context:
         features: what plans spend time on.
         choices: (k, S) the choice that a plan nearly always takes in a state, `ABSENT` where it never is, `MIXED` where
             it randomises. None for models with a map, since the names of cells say little.
+        rules: what each plan does, over the variables of the states; None for models with a map or without variables.
     """
 
     plans: Plans
@@ -71,6 +73,7 @@ class Context:
     centres: dict[str, Floats]
     features: tuple[Feature, ...]
     choices: Ints | None
+    rules: tuple[Rule, ...] | None
 
     @property
     def perfect(self) -> str:
@@ -114,6 +117,7 @@ def context_of(survey: Survey) -> Context:
         centres=_centres(survey, regions),
         features=features_of(survey, rooms, sectors, regions),
         choices=choices,
+        rules=rules_of(survey) if mdp.n_states <= STATES_UP_TO else None,
     )
 
 

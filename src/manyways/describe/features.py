@@ -8,18 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
+from manyways.describe.conditions import Condition, missing, spent
 from manyways.describe.places import Rooms, Sectors, shares_by_sector, sides_of
 from manyways.describe.subject import Plans
 from manyways.describe.survey import Survey
 from manyways.describe.wording import distinct, plain, quoted, raised
+from manyways.model.variables import Values
 from manyways.types import Bools, Floats
 
 USUAL = 0.5
 SEEN = 0.02
 """How a plan acts in a place is mentioned only if it spends at least this share of its time there."""
+
+LEVELS_UP_TO = 40
+"""Variables with more values than this are not described value by value."""
+
+RANGES_OF_EACH = 3
+VARIABLES_AT_MOST = 30
+STATES_UP_TO = 200_000
+"""The variables of larger models are not looked at for titles and sentences."""
 
 HABITS_UP_TO = 50
 """With more actions than this their names say little, and there would be thousands of habits."""
@@ -30,7 +41,7 @@ class Feature:
     """Something that plans do for a share of time.
 
     Attributes:
-        kind: "sector", "side", "edge", "label", "action", "habit" or "state".
+        kind: "sector", "side", "edge", "label", "level", "action", "habit" or "state".
         before, after: the words before and after the share in a sentence.
         never, hardly: the sentence on a plan whose share is zero, or nearly zero.
         title: a few words for the title of a plan that it is typical of.
@@ -63,6 +74,7 @@ def features_of(
     return (
         *_sector_features(survey, sectors),
         *_label_features(survey, rooms),
+        *level_features(survey),
         *_action_features(survey.plans),
         *(_habit_features(survey.plans, regions) if habits else ()),
     )
@@ -75,6 +87,41 @@ def state_features(survey: Survey, plan: int) -> Iterator[Feature]:
     for state in sorted({int(np.argmax(time[plan] - mean)), int(np.argmin(time[plan] - mean))}):
         name = mdp.state_name(state)
         yield _visit("state", survey.plans, quoted(name), plain(name), time[:, state])
+
+
+def level_features(survey: Survey) -> Iterator[Feature]:
+    """For each variable of a model without a map, the values and ranges of values in which the plans differ most."""
+    mdp, by_state = survey.plans.mdp, survey.by_state
+    if mdp.layout is not None or mdp.n_states > STATES_UP_TO:
+        return
+    after = f"of its {words_for(survey.plans, 'time')}"
+    for name, values in islice(mdp.variables.items(), VARIABLES_AT_MOST):
+        times = [(condition, by_state[:, mask].sum(axis=1)) for condition, mask in ranges_of(name, values)]
+        kept: list[Floats] = []
+        for condition, time in sorted(times, key=lambda entry: -float(np.ptp(entry[1]))):
+            told = any(np.allclose(time, other) or np.allclose(time, 1 - other) for other in kept)
+            if not told and len(kept) < RANGES_OF_EACH:
+                kept.append(time)
+                where = spent(condition)
+                never, hardly = f"Is never {where}", f"Is hardly ever {where}"
+                yield Feature("level", "Spends", f"{after} {where}", never, hardly, where, time, time)
+
+
+def ranges_of(name: str, values: Values) -> Iterator[tuple[Condition, Bools]]:
+    """Conditions on one variable, each with (S,) the states in which it holds: single values, and ranges from the least or
+    to the highest value; none for a variable with one value, or with too many."""
+    known = ~missing(values)
+    different = np.unique(values[known])
+    if not 2 <= len(different) <= LEVELS_UP_TO:
+        return
+    if values.dtype.kind not in "if":
+        for value in different.tolist():
+            yield Condition(name, values=(value,)), values == value
+        return
+    least, *inner, most = different.tolist()
+    yield from ((Condition(name, value, value), values == value) for value in (least, *inner, most))
+    yield from ((Condition(name, value, None), known & (values >= value)) for value in inner)
+    yield from ((Condition(name, None, value), known & (values <= value)) for value in inner)
 
 
 def words_for(plans: Plans, word: str) -> str:
@@ -138,7 +185,7 @@ def _action_features(plans: Plans) -> Iterator[Feature]:
                 after,
                 f"Never {takes}",
                 f"Hardly ever {takes}",
-                plain(name),
+                f"action {name}" if name.isdigit() else plain(name),  # a number alone says nothing
                 values,
                 values,
             )

@@ -48,6 +48,7 @@ def remarks(context: Context, plan: int) -> list[Remark]:
         *_standing(context, plan),
         *_twins(context, plan),
         *_ends(context, plan),
+        *_rule(context, plan),
         *_route(context, plan),
         *_regions(context, plan),
         *_length(context, plan),
@@ -82,6 +83,13 @@ def _ends(context: Context, plan: int) -> Iterator[Remark]:
         yield Remark("goal", 8.0, "Never reaches the goal.")
     else:
         yield Remark("goal", 5.0, f"Reaches the goal in {percent(own)} of its episodes{rank}.")
+
+
+def _rule(context: Context, plan: int) -> Iterator[Remark]:
+    """What it does in which states, if a short rule says it. A rule that names one action only is left to other remarks."""
+    rule = None if context.rules is None else context.rules[plan]
+    if rule is not None and rule.fits and len(rule.cases) > 1:
+        yield Remark("rule", 6.0, f"{raised(rule.text)}.")
 
 
 def place_of(mdp: MDP, state: int) -> str:

@@ -6,10 +6,12 @@ The first of these that holds is the title of a plan:
 2. The way between rooms that doors separate, if most of its ways to the goal take it.
 3. The labels, rooms or passages that most of its ways to the goal go through and most ways of some other plan do not, if
    the shares of ways differ by at least a quarter.
-4. What it spends at least a quarter of its time on and the others at most half as much: a part of the map, an action.
-5. "Highest reward", if it is the only one.
-6. "Like plan 2" with its loss, if it is alike to a plan that has a title by one of the other rules.
-7. Its loss.
+4. What it does under a condition on the variables of the states, in a model without a map: "Runs at wear 2 or more". It does so
+   for at least a quarter of its time, and no other plan does, or at most half of the others do.
+5. What it spends at least a quarter of its time on and the others at most half as much: a part of the map, an action.
+6. "Highest reward", if it is the only one.
+7. "Like plan 2" with its loss, if it is alike to a plan that has a title by one of the other rules.
+8. Its loss.
 
 Plans with the same title get a qualifier, for which the same shares are required, and their numbers if nothing helps.
 """
@@ -24,6 +26,7 @@ import numpy as np
 from manyways.describe.comparisons import SCALE, difference
 from manyways.describe.context import Context
 from manyways.describe.features import USUAL, Feature, state_features
+from manyways.describe.habits import habits_of
 from manyways.describe.likeness import QUARTER
 from manyways.describe.places import is_passage, is_telling, listed_regions
 from manyways.describe.remarks import certainty, place_of, same_doors, straying
@@ -41,8 +44,9 @@ def titles_of(context: Context) -> list[str]:
     """The title of each plan."""
     titles: list[str | None] = [None] * context.plans.k
     ordered = np.argsort(-context.plans.rewards, kind="stable").tolist()
+    habits = habits_of(context.survey, context.rules)
     for rank, plan in enumerate(ordered):
-        titles[plan] = _own_title(context, plan, ordered[:rank])
+        titles[plan] = _own_title(context, plan, ordered[:rank], habits[plan])
     leaders = [plan for plan, title in enumerate(titles) if title is not None]
     for plan in ordered:
         if titles[plan] is None:
@@ -50,9 +54,9 @@ def titles_of(context: Context) -> list[str]:
     return _distinct(context, [raised(title) for title in titles if title is not None])
 
 
-def _own_title(context: Context, plan: int, better: list[int]) -> str | None:
+def _own_title(context: Context, plan: int, better: list[int], habit: str | None) -> str | None:
     """What the plan does in its main part and others do not, or its reward if that is best; None if there is no such
-    thing, or if a better plan goes the same way."""
+    thing, or if a better plan goes the same way. `habit` is what it does by its rule."""
     fact, others = context.survey.facts[plan], [other for other in range(context.plans.k) if other != plan]
     if fact.stays is not None:
         return f"stays {place_of(context.plans.mdp, fact.stays)}"
@@ -60,7 +64,7 @@ def _own_title(context: Context, plan: int, better: list[int]) -> str | None:
     if way is not None or any(context.survey.likeness.same_way(plan, other) for other in better):
         return way
     best = f"{context.terms.best} {context.terms.noun}" if _best(context, plan) else None
-    return _typical(context, plan, others) or best
+    return habit or _typical(context, plan, others) or best
 
 
 def _turns(context: Context, plan: int) -> str | None:
@@ -154,8 +158,9 @@ def _words(feature: Feature, own: float, alone: bool, compared: bool) -> str:
     if feature.kind in ("sector", "side", "edge") or (feature.kind == "action" and alone):
         return feature.title
     much = "mostly" if own > USUAL else "more" if compared else "often"
-    if feature.kind in ("label", "state"):
-        return f"{'more time' if much == 'more' else much} in {feature.title}"
+    if feature.kind in ("label", "state", "level"):
+        within = "" if feature.kind == "level" else "in "
+        return f"{'more time' if much == 'more' else much} {within}{feature.title}"
     return f"{'more often' if much == 'more' else much} {feature.title}"
 
 

@@ -6,9 +6,10 @@ An `.npz` file contains one of these sets of arrays, distinguished by their name
 - `s_indices` (N,), `a_indices` (N,), `Q` (N, S), `R` (N,): QuantEcon's state-action pairs;
 - `probability`, `next_state`, `row_begin` (the CSR parts of the (N, S) transitions), `reward` (N,), `first_choice`
   (S + 1,): our own layout, which `write_npz` writes. Optional: `action_names`, `actions`, `state_names`,
-  `observations` (S,), `label:NAME` (S,), `end:NAME` (N,), and `costs` (), whether the reward is minus a cost.
+  `observations` (S,), `end:NAME` (N,), and `costs` (), whether the reward is minus a cost.
 
-`start` (S,) is optional in all of them; without it, the first state is the start.
+`start` (S,) is optional in all of them; without it, the first state is the start. So are `label:NAME` (S,) and
+`variable:NAME` (S,), the values of a variable of the states.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from manyways.model.building import csr_of, most_actions
 from manyways.model.mdp import MDP
 from manyways.types import Sparse
 
-LABEL, END = "label:", "end:"
+LABEL, END, VARIABLE = "label:", "end:", "variable:"
 LONGEST_LABEL = 60_000
 """In bytes; a name in a zip archive may have at most 65,535."""
 OURS = ("probability", "next_state", "row_begin", "reward", "first_choice")
@@ -109,7 +110,7 @@ def read_npz(path: Path) -> MDP:
         for name in ("action_names", "state_names"):
             if name in arrays:
                 details[name] = texts(arrays[name])
-        for what, prefix in (("labels", LABEL), ("ends", END)):
+        for what, prefix in (("labels", LABEL), ("ends", END), ("variables", VARIABLE)):
             named = [name for name in arrays if name.startswith(prefix)]
             details[what] = {name.removeprefix(prefix): arrays[name] for name in named}
         if "costs" in arrays:
@@ -127,12 +128,14 @@ def write_npz(mdp: MDP, path: Path) -> None:
     for name in (name for these in names.values() for name in these or ()):
         if name.endswith("\0"):
             raise OutputError(f"the name {name[:60]!r} ends in NUL, which the format cannot hold; rename it")
-    for kind, label in (*(("label", name) for name in mdp.labels), *(("end", name) for name in mdp.ends)):
+    parts = {"label": mdp.labels, "end": mdp.ends, "variable": mdp.given_variables}
+    for kind, label in ((kind, name) for kind, named in parts.items() for name in named):
         if "\0" in label or len(label.encode()) > LONGEST_LABEL:
             raise OutputError(f"the {kind} {label[:60]!r} contains NUL or is too long for the format; rename it")
     arrays = plain_arrays(mdp) | {key: np.array(these, dtype=np.str_) for key, these in names.items() if these}
     arrays |= {LABEL + name: mask for name, mask in mdp.labels.items()}
     arrays |= {END + name: chance for name, chance in mdp.ends.items()}
+    arrays |= {VARIABLE + name: values for name, values in mdp.given_variables.items()}
     if mdp.observations is not None:
         arrays["observations"] = mdp.observations
     if mdp.costs:
@@ -156,7 +159,8 @@ def _wanted(npz: Npz) -> list[str]:
     n_states, n_choices, expected = _sizes(layout, shape, npz.name)
     labels = [name for name in held if name.startswith(LABEL)]
     ends = [name for name in held if name.startswith(END) and layout is OURS]
-    expected |= dict.fromkeys(("start", "state_names", "observations", *labels), (n_states,))
+    variables = [name for name in held if name.startswith(VARIABLE)]
+    expected |= dict.fromkeys(("start", "state_names", "observations", *labels, *variables), (n_states,))
     expected |= dict.fromkeys(ends, (n_choices,)) | {"costs": ()}
     for name, wanted in expected.items():
         if shape.get(name, wanted) != wanted:
@@ -169,7 +173,7 @@ def _wanted(npz: Npz) -> list[str]:
     _check_types(npz, labels, ends)
     names = ("start", "state_names", "action_names", "actions", "observations", *(["costs"] if layout is OURS else []))
     optional = [name for name in names if name in held]
-    return [*layout, *optional, *labels, *ends]
+    return [*layout, *optional, *labels, *ends, *variables]
 
 
 def _sizes(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from scipy import sparse
 
 from manyways.errors import ModelError, check_integer
 from manyways.model.mdp import MDP
+from manyways.model.variables import fields_of
 from manyways.types import Sparse
 
 SUMS_TO_ONE = 1e-9
@@ -28,10 +29,12 @@ def explore(
     progress: Callable[[int, int], None] | None = None,
     state_name: Callable[[Any], str] = str,
     first_actions: Iterable[Hashable] = (),
+    variables: Sequence[str] | None = None,
 ) -> MDP:
     """Build a model from functions, exploring all states that can be reached from the start.
 
-    States and actions are any hashable objects. States are numbered in the order in which they are found.
+    States and actions are any hashable objects. States are numbered in the order in which they are found. The fields of
+    states that are tuples, named tuples, dataclasses or mappings become the `variables` of the model.
 
     Args:
         start: the first state, or a mapping from first states to probabilities.
@@ -45,6 +48,7 @@ def explore(
         state_name: state -> its name.
         first_actions: actions that are numbered first, in this order, even if no state has them; all others are numbered
             in the order in which they are found. The name of an action is its `str`.
+        variables: what to call the fields of states that are plain tuples; `x1`, `x2`, ... by default.
 
     Example:
         >>> mdp = explore(0, lambda s: ["on", "back"], lambda s, a: [(1.0, (s + (1 if a == "on" else -1)) % 5, -1.0)])
@@ -79,6 +83,7 @@ def explore(
         labels={
             label: np.fromiter(map(has, found.states), bool, len(chances)) for label, has in (labels or {}).items()
         },
+        variables=fields_of(found.states, variables),
         name=name,
     )
 

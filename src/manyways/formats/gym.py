@@ -20,7 +20,7 @@ and reading it again gives the same model.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -32,6 +32,7 @@ from manyways.formats.format import FORMATS, Format, any_value, number
 from manyways.model.graph import reachable, reachable_from_start
 from manyways.model.layout import Grid
 from manyways.model.mdp import MDP
+from manyways.model.variables import fields_of
 from manyways.types import Bools, Floats, Ints
 
 PREFIX = "gym:"
@@ -232,10 +233,16 @@ def _model(table: _Table, start: Floats, details: _Details, action_names: tuple[
         name=name,
     )
     mdp = mdp.restricted_to(reachable_from_start(mdp))
-    seen = mdp.observations
-    if details.grid is not None and seen is not None and seen.max() < n:
-        mdp = replace(mdp, layout=replace(details.grid, cells=details.grid.cells[seen]))
-    return mdp
+    seen = np.arange(0) if mdp.observations is None else mdp.observations
+    if seen.max() < n:
+        variables = {name: values[seen] for name, values in details.variables.items()}
+        layout = None if details.grid is None else replace(details.grid, cells=details.grid.cells[seen])
+        return replace(mdp, layout=layout, variables=variables)
+    variables = {  # the additional state has no values
+        name: np.append(values, "" if values.dtype.kind == "U" else np.nan)[seen]
+        for name, values in details.variables.items()
+    }
+    return replace(mdp, variables=variables)
 
 
 def _start(env: Any, n: int) -> Floats:
@@ -268,12 +275,14 @@ class _Details:
         marks: the labels, each an (n,) mask.
         ends: the kinds of ends, each an (n,) mask of the states in which an ended episode is of that kind.
         grid: where to draw the states.
+        variables: what the states are made of, each (n,).
     """
 
     names: tuple[str, ...]
     marks: dict[str, np.ndarray]
     ends: dict[str, np.ndarray]
     grid: Grid | None = None
+    variables: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 def _details(inner: Any, n: int) -> _Details:
@@ -289,7 +298,18 @@ def _details(inner: Any, n: int) -> _Details:
         return _on_grid("cliff", blocked, goal=cells == n - 1, start=cells == inner.start_state_index)
     if kind == "TaxiEnv":
         return _taxi(inner, n)
-    return _Details(tuple(f"s{s}" for s in range(n)), {}, {"end": np.ones(n, bool)})
+    names = tuple(f"s{s}" for s in range(n))
+    return _Details(names, {}, {"end": np.ones(n, bool)}, variables=_decoded(inner, n))
+
+
+def _decoded(inner: Any, n: int) -> dict[str, np.ndarray]:
+    """The parts of an observation, if the environment has a method `decode` that gives them."""
+    if not callable(getattr(inner, "decode", None)):
+        return {}
+    try:
+        return fields_of([tuple(inner.decode(s)) for s in range(n)])
+    except Exception:  # the method of an unknown environment may be about something else
+        return {}
 
 
 def _on_grid(blocked_means: str, blocked: np.ndarray, *, goal: np.ndarray, start: np.ndarray) -> _Details:
@@ -313,6 +333,12 @@ def _taxi(inner: Any, n: int) -> _Details:
         | {f"to {places[d]}": destination == d for d in range(4)}
         | {f"at {places[p]}": (row == r) & (column == c) for p, (r, c) in enumerate(inner.locs)},
         {"goal": np.ones(n, bool)},
+        variables={
+            "taxi row": row,
+            "taxi column": column,
+            "passenger": np.array(places)[passenger],
+            "destination": np.array(places)[destination],
+        },
     )
 
 

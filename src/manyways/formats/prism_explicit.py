@@ -50,6 +50,7 @@ from manyways.formats.explicit_text import (
 from manyways.formats.format import FORMATS, Format, any_text
 from manyways.model.as_arrays import names_of_states
 from manyways.model.mdp import MDP
+from manyways.model.variables import LONGEST_TEXT, parsed
 from manyways.types import Bools, Floats, Ints, Sparse
 
 STATE_REWARDS, TRANSITION_REWARDS = (".srew", ".rews"), (".trew", ".rewt")
@@ -81,6 +82,7 @@ def read_prism_explicit(tra: Path, reward: str | None = None) -> MDP:
         rewards += _read_state_rewards(states, n_states)[layout.source] if states else 0.0
     labels_file, names_file = tra.with_suffix(".lab"), tra.with_suffix(".sta")
     start, labels = _read_labels(labels_file, n_states) if labels_file.exists() else (None, {})
+    names, variables = _read_names(names_file, n_states) if names_file.exists() else (None, {})
     action_names, actions = numbered(layout.action_names)
     return MDP.from_csr(
         layout.matrix,
@@ -89,7 +91,8 @@ def read_prism_explicit(tra: Path, reward: str | None = None) -> MDP:
         start=start,
         actions=actions,
         action_names=action_names,
-        state_names=_read_names(names_file, n_states) if names_file.exists() else None,
+        state_names=names,
+        variables=variables,
         labels=labels,
         name=tra.stem,
     )
@@ -294,7 +297,8 @@ def _read_labels(path: Path, n_states: int) -> tuple[Floats, dict[str, Bools]]:
     return start_and_labels(members, n_states, path)
 
 
-def _read_names(path: Path, n_states: int) -> list[str]:
+def _read_names(path: Path, n_states: int) -> tuple[list[str], dict[str, np.ndarray]]:
+    """(S,) the names of the states, and by name (S,) the values of their variables."""
     file = TableFile.read(path)
     if not (file.title.startswith("(") and file.title.endswith(")")):
         raise SourceError(
@@ -304,7 +308,7 @@ def _read_names(path: Path, n_states: int) -> list[str]:
     found = STATE_LINE.findall(file.rest.decode())
     _check_all_found(file, len(found), STATE_LINE, "expected 'state:(values)'")
     states = _state_numbers(file, [state for state, _ in found], n_states)
-    names = [""] * n_states
+    names, rows = [""] * n_states, [[""]] * n_states
     if len(found) != n_states or (np.bincount(states, minlength=n_states) != 1).any():
         raise SourceError(f"{path}: expected a line for each of the {n_states} states, found {len(found)}")
     for line, (state, (_, text)) in enumerate(zip(states.tolist(), found, strict=True)):
@@ -313,9 +317,14 @@ def _read_names(path: Path, n_states: int) -> list[str]:
             names[state] = text
         elif len(values) == len(variables):
             names[state] = ",".join([f"{variable}={value}" for variable, value in zip(variables, values, strict=True)])
+            rows[state] = values
         else:
             file.refuse(line, f"expected {len(variables)} values")
-    return names
+    titles = [variable.strip() for variable in variables]
+    if variables == [WHOLE_NAME] or len(set(titles)) < len(titles) or not all(titles):
+        return names, {}
+    columns = ([value[:LONGEST_TEXT] for value in column] for column in zip(*rows, strict=True))
+    return names, {title: parsed(np.array(column, np.str_)) for title, column in zip(titles, columns, strict=True)}
 
 
 def _state_numbers(file: TableFile, texts: list[str], n_states: int) -> Ints:

@@ -106,6 +106,7 @@ def read_rddl(domain: Path, instance: Path, most_states: int = 100_000) -> MDP:
             name=instance.stem,
             state_name=model.state_name,
             first_actions=model.actions,
+            variables=list(map(_shown, model.fluents)),
         )
     return mdp if mdp.labels[TERMINAL].any() else replace(mdp, labels={})
 

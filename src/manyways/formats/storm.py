@@ -53,6 +53,7 @@ def read_storm(path: Path, const: str = "", reward: str | None = None) -> MDP:
         first = _first_choice(model, kind)
         transitions, variables = _transitions(stormpy, model, first)
         actions, action_names = _actions(model, first)
+        columns = _state_variables(model, [name for name in variables if name not in hidden])
         return MDP.from_csr(
             transitions,
             _reward(model, first, reward, path),
@@ -60,7 +61,8 @@ def read_storm(path: Path, const: str = "", reward: str | None = None) -> MDP:
             start=_start(model, path),
             actions=actions,
             action_names=action_names,
-            state_names=_state_names(model, [name for name in variables if name not in hidden]),
+            state_names=_state_names(columns),
+            variables=columns,
             labels={
                 name: _mask(model.labeling.get_states(name), model.nr_states)
                 for name in sorted(model.labeling.get_labels())
@@ -244,19 +246,25 @@ def _actions(model: Any, first: Ints) -> tuple[Ints, list[str]]:
     return action, [names[i] for i in used]
 
 
-def _state_names(model: Any, order: Sequence[str]) -> list[str] | None:
-    """(S,) names such as `x=0,y=1`; None for models without variables."""
+def _state_variables(model: Any, order: Sequence[str]) -> dict[str, np.ndarray]:
+    """By name, (S,) the values of the state variables; empty for models without variables."""
     if not model.has_state_valuations() or not order:
-        return None
+        return {}
     values = model.state_valuations
     variables = {variable.name: variable for variable in values.get_all_variables()}
-    columns = []
-    for name in order:
-        column = [_shown(value) for value in values.get_values_states(variables[name])]
-        # The location of a JANI automaton with a single location carries no information.
-        if not (name.startswith("_loc_") and len(set(column)) == 1):
-            columns.append([f"{name}={value}" for value in column])
-    return [",".join(parts) for parts in zip(*columns, strict=True)] or None
+    columns = {name: np.array(list(values.get_values_states(variables[name]))) for name in order}
+    # The location of a JANI automaton with a single location carries no information.
+    return {
+        name: column if column.dtype.kind in "bif" else column.astype(np.str_)
+        for name, column in columns.items()
+        if not (name.startswith("_loc_") and (column == column[0]).all())
+    }
+
+
+def _state_names(columns: dict[str, np.ndarray]) -> list[str] | None:
+    """(S,) names such as `x=0,y=1`; None for models without variables."""
+    parts = [[f"{name}={_shown(value)}" for value in column.tolist()] for name, column in columns.items()]
+    return [",".join(of_state) for of_state in zip(*parts, strict=True)] or None
 
 
 def _shown(value: Any) -> str:

@@ -6,7 +6,10 @@ certain then, and nothing is earned. A column `cost` in place of `reward` gives 
 
 - `label`: labels of the row's `state`, separated by `|`;
 - `start`: of the row's `state`, `yes`, `true` or a number, in proportion to which the model starts there. Without the column,
-  it starts in the state of the first row.
+  it starts in the state of the first row;
+- any further column that says the same in all rows of a state: a variable of the states (`MDP.variables`), with numbers,
+  booleans or texts of at most 60 characters. `state_wear` is called `wear`. An empty cell says nothing. Columns whose names
+  begin with `next` are left out, and so are those that say the same about all states, unless they are called `state_...`.
 
 A state without rows of its own is an end: it has the label "end" and an action "stay" that leads back to it. The setting
 `restart=end` starts the next episode there.
@@ -35,6 +38,7 @@ from manyways.formats.format import FORMATS, Format, any_text
 from manyways.model.as_arrays import names_of_states
 from manyways.model.building import summed_by_choice
 from manyways.model.mdp import MDP
+from manyways.model.variables import LONGEST_TEXT, Values, parsed
 from manyways.types import Floats, Ints
 
 SPELLINGS = {
@@ -55,6 +59,9 @@ END, STAY = "end", "stay"
 CHUNK = 200_000
 LARGEST_TABLE, LARGEST_WORKBOOK = 2**33, 2**28
 """In bytes. A table is read piece by piece; a workbook, which is compressed, is read as a whole."""
+PREFIXED = re.compile(r"(?i)^state[ _.]+(?=\S)")
+FURTHER_AT_MOST = 50
+"""Further columns that are looked at."""
 YES, NO = ("yes", "true", "y", "x"), ("", "no", "false", "n")
 
 
@@ -115,23 +122,45 @@ def from_frame(frame: Any, name: str = "table") -> MDP:
 
 
 def write_csv(mdp: MDP, path: Path) -> None:
-    """Write a model as a table of transitions. Ends of episodes and the drawing are not part of it."""
+    """Write a model as a table of transitions. Ends of episodes and the drawing are not part of it.
+
+    Variables are columns of their own, except for those that are only in the names of the states.
+    """
     matrix, names = mdp.transitions, names_of_states(mdp) or [mdp.state_name(s) for s in range(mdp.n_states)]
     shown = [cell(name) for name in names]
     actions = [cell(action) for action in mdp.action_names]
     marks = ["|".join(label for label, mask in mdp.labels.items() if mask[s]) for s in range(mdp.n_states)]
     amount = "cost" if mdp.costs else "reward"
     columns = [amount if column == "reward" else column for column in COLUMNS]
+    titles, told = _variable_columns(mdp)
     with atomic(path) as file:
-        file.write((",".join(columns) + "\n").encode())
         text = io.TextIOWrapper(file, "utf-8", newline="")
         rows = csv.writer(text, lineterminator="\n")
+        rows.writerow([*columns, *titles])
         for x, (s, a, r) in enumerate(zip(mdp.choice_state, mdp.actions, mdp.reward, strict=True)):
             part = slice(matrix.indptr[x], matrix.indptr[x + 1])
-            tail = (repr(float(-r if mdp.costs else r)), repr(float(mdp.start[s])), cell(marks[s]))
+            tail = (
+                repr(float(-r if mdp.costs else r)),
+                repr(float(mdp.start[s])),
+                cell(marks[s]),
+                *(values[s] for values in told),
+            )
             for to, p in zip(matrix.indices[part], matrix.data[part], strict=True):
                 rows.writerow((shown[s], actions[a], shown[to], repr(float(p)), *tail))
         text.detach()  # without closing the file, which `atomic` does
+
+
+def _variable_columns(mdp: MDP) -> tuple[list[str], list[list[str]]]:
+    """The titles of the columns of variables, and for each its (S,) cells. All are called `state_...`, so that none of them
+    is taken for another column."""
+    given = mdp.given_variables
+    return [cell(f"state_{name}") for name in given], [_variable_cells(values) for values in given.values()]
+
+
+def _variable_cells(values: Values) -> list[str]:
+    if values.dtype.kind == "U":
+        return [cell(value) for value in values.tolist()]
+    return ["" if value != value else repr(value).lower() for value in values.tolist()]
 
 
 class _Table:
@@ -148,6 +177,12 @@ class _Table:
                 raise SourceError(f"{name}: both {titles} could be the column {column!r}; rename one of them")
             if found:
                 self.title[column] = header[found[0]]
+        known = set(self.title.values())
+        self.further = [
+            title
+            for title, bare in zip(header, plain, strict=True)
+            if title not in known and bare and not bare.startswith("next") and list(header).count(title) == 1
+        ][:FURTHER_AT_MOST]
         missing = [column for column in NEEDED if column not in self.title]
         if missing:
             raise SourceError(
@@ -182,6 +217,50 @@ class _Table:
             return float(text.replace(",", ".") if self.decimal_comma else text)
         except ValueError:
             raise SourceError(f"{self.name}: start must be yes, no or a number, found {text!r:.60}") from None
+
+
+class _Variable:
+    """What a further column says about states, as long as it says the same in all rows of each state."""
+
+    def __init__(self, title: str, decimal_comma: bool) -> None:
+        self.name = PREFIXED.sub("", title.strip())
+        self.at_least = 1 if self.name != title.strip() else 2
+        self.decimal_comma = decimal_comma
+        self.fits = True
+        self.said: dict[str, int] = {"": 0}
+        self.of_state: Ints = np.zeros(0, np.int64)
+
+    def add(self, states: Ints, cells: Any) -> None:
+        """Rows of the table: (rows,) the numbers of the states, and the cells."""
+        codes, values = the_pandas().factorize(np.asarray(cells, dtype=object), use_na_sentinel=False)
+        texts = [self._shown(value) for value in values]
+        if max(map(len, texts), default=0) > LONGEST_TEXT:
+            self.fits = False
+            return
+        code = np.array([self.said.setdefault(text, len(self.said)) for text in texts], np.int64)[codes]
+        missing = int(states.max()) + 1 - len(self.of_state)
+        self.of_state = np.append(self.of_state, np.zeros(max(missing, 0), np.int64))
+        says = code > 0
+        states, code = states[says], code[says]
+        before = self.of_state[states]
+        self.of_state[states] = code  # the last of several; if they differ, some row does not agree with it
+        self.fits = bool((self.of_state[states] == code).all() and ((before == 0) | (before == code)).all())
+
+    def _shown(self, value: Any) -> str:
+        text = "" if value is None or value != value else _name(value)
+        number = text.replace(",", ".") if self.decimal_comma else text
+        if re.fullmatch(r"[-+]?[0-9]{1,18}", number):
+            return str(int(number))  # 07, +7 and 7 are one value
+        if re.fullmatch(r"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]{1,2})?", number):
+            return f"{float(number):.17g}"
+        return text
+
+    def values(self, n_states: int) -> Values | None:
+        """(S,) the values; None if the column is not a variable."""
+        codes = np.append(self.of_state, np.zeros(n_states - len(self.of_state), np.int64))
+        if not self.fits or len(np.unique(codes[codes > 0])) < self.at_least:
+            return None
+        return parsed(np.array(list(self.said), np.str_)[codes])
 
 
 class _Names:
@@ -227,6 +306,7 @@ def _model(table: _Table, frames: Iterable[Any], name: str) -> MDP:
     amounts: list[tuple[Floats, Floats]] = []
     labels: dict[str, set[int]] = {}
     starts: dict[int, float] = {}
+    variables = {title: _Variable(title, table.decimal_comma) for title in table.further}
     row = 2  # the header is row 1
     for frame in frames:
         columns = {column: frame[title].to_numpy() for column, title in table.title.items()}
@@ -245,6 +325,8 @@ def _model(table: _Table, frames: Iterable[Any], name: str) -> MDP:
         if "start" in columns:
             for state, value in _different(numbers[0], columns["start"]):
                 starts[state] = max(starts.get(state, 0.0), table.weight(value))
+        for title in [title for title, variable in variables.items() if variable.fits and rows]:
+            variables[title].add(numbers[0], frame[title].to_numpy())
         row += rows
     if row == 2:
         raise SourceError(f"{table.name} has a header, and no transitions")
@@ -257,7 +339,9 @@ def _model(table: _Table, frames: Iterable[Any], name: str) -> MDP:
         s, t, a = np.append(s, ends), np.append(t, ends), np.append(a, np.repeat(actions.of([STAY]), ends.size))
         chance, worth = np.append(chance, np.ones(ends.size)), np.append(worth, np.zeros(ends.size))
         labels.setdefault(END, set()).update(map(int, ends))
-    return _built(table, name, (states, actions), (s, a, t), (chance, worth), labels, starts)
+    found = {variable.name: variable.values(len(states.all)) for variable in variables.values()}
+    told = {name: values for name, values in found.items() if values is not None}
+    return _built(table, name, (states, actions), (s, a, t), (chance, worth), labels, starts, told)
 
 
 def _built(
@@ -268,6 +352,7 @@ def _built(
     amounts: tuple[Floats, Floats],
     labels: dict[str, set[int]],
     starts: dict[int, float],
+    variables: dict[str, Values],
 ) -> MDP:
     states, actions = names
     n = len(states.all)
@@ -289,6 +374,7 @@ def _built(
             action_names=list(actions.all),
             state_names=list(states.all),
             labels={label: np.isin(np.arange(n), list(members)) for label, members in labels.items()},
+            variables=variables,
             name=name,
         )
     except ModelError as problem:

@@ -31,12 +31,15 @@ def model_to_arrays(mdp: MDP) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "time_limit": mdp.time_limit,
         "digest": mdp.digest,
         "costs": mdp.costs,
+        "variables": list(mdp.given_variables),
     }
     arrays = plain_arrays(mdp)
     for number, mask in enumerate(mdp.labels.values()):
         arrays[f"label{number}"] = mask
     for number, chance in enumerate(mdp.ends.values()):
         arrays[f"end{number}"] = chance
+    for number, values in enumerate(mdp.given_variables.values()):
+        arrays[f"variable{number}"] = values
     if mdp.observations is not None:
         arrays["observations"] = mdp.observations
     if mdp.layout is not None:
@@ -106,6 +109,7 @@ def model_from_arrays(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray
         source=None if header.get("source") is None else str(header["source"]),
         costs=bool(header.get("costs", False)),  # not in files of older versions
         time_limit=_time_limit(header.get("time_limit")),
+        variables={name: part[f"variable{number}"] for number, name in enumerate(header.get("variables", ()))},
     )
 
 

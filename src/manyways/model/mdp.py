@@ -46,6 +46,7 @@ from manyways.model.checking import (
     rises,
 )
 from manyways.model.layout import Grid
+from manyways.model.variables import NameVariables, Values, checked_variables, fields_of
 from manyways.types import Bools, Floats, Ints, Sparse
 
 
@@ -70,6 +71,8 @@ class MDP:
         source: what `manyways.read` read the model from, if it did; reading it again gives the same model.
         time_limit: the number of steps after which the environment ends an episode, if it was read from one that does.
             The model itself has no such end.
+        variables: what the states are made of, by name: (S,) integers, floats (NaN: no value), booleans or short texts.
+            Those in the names of the states, if none are given and there is no layout; see `manyways.model.variables`.
         costs: whether the reward is minus a cost, which is shown as a cost; see `minimising`.
     """
 
@@ -88,6 +91,7 @@ class MDP:
     source: str | None = None
     time_limit: int | None = None
     costs: bool = False
+    variables: Mapping[str, Values] = field(default_factory=dict)
 
     @np.errstate(all="ignore")  # what overflows is refused with an error, so no warning is needed
     def __post_init__(self) -> None:
@@ -119,6 +123,19 @@ class MDP:
                 raise ModelError(f"observations must be {self.n_states} different numbers, one for each state")
         if self.layout is not None and self.layout.cells.shape != (self.n_states,):
             raise ModelError(f"the layout places {self.layout.cells.size} states, the model has {self.n_states}")
+        put(self, "variables", self._settled_variables())
+
+    def _settled_variables(self) -> Mapping[str, Values]:
+        """The variables that were given or, if there are none, those in the names, which are split when first needed."""
+        if not isinstance(self.variables, NameVariables) and len(self.variables):
+            return checked_variables(self.variables, self.n_states)
+        named = self.state_names is not None and self.layout is None
+        return NameVariables(self.state_names or ()) if named else {}
+
+    @property
+    def given_variables(self) -> Mapping[str, Values]:
+        """The variables without those that are only in the names of the states."""
+        return {} if isinstance(self.variables, NameVariables) else self.variables
 
     # ---- constructors -------------------------------------------------------------------------
 
@@ -143,7 +160,7 @@ class MDP:
             start: (S,) distribution of the first state; state 0 if not given.
             actions: (N,) action index per choice; its rank within its state if not given.
             action_names: names by action index; `a0`, `a1`, ... if not given.
-            details: `state_names`, `labels`, `ends`, `layout`, `observations`, `name`, `costs`.
+            details: `state_names`, `labels`, `ends`, `layout`, `observations`, `variables`, `name`, `costs`.
         """
         matrix = matrix_of(transitions)
         begin = integers(first_choice, "first_choice")
@@ -213,16 +230,18 @@ class MDP:
         """From a list of `(state, action, next_state, probability, reward)`.
 
         States and actions may be anything hashable; their `str` becomes their name. States are
-        numbered as they first appear, a repeated (state, action, next state) adds up.
+        numbered as they first appear, a repeated (state, action, next state) adds up. The fields of states that are
+        tuples or dataclasses become variables.
 
         Args:
             transitions: the list.
             start: a state, or a mapping from states to probabilities; the first state if not given.
-            details: `labels` (name -> iterable of states), `layout`, `name`.
+            details: `labels` (name -> iterable of states), `layout`, `variables`, `name`.
         """
         states, actions, (s, a, t), (p, r) = numbered(transitions)
         matrix, reward, first, taken = summed_by_choice(s, a, t, p, r, len(states), len(actions))
         labels = details.pop("labels", {})
+        details.setdefault("variables", fields_of(list(states)))
         return cls.from_csr(
             matrix,
             reward,
@@ -334,6 +353,7 @@ class MDP:
             ends={end: chance[choices] for end, chance in self.ends.items()},
             layout=None if self.layout is None else replace(self.layout, cells=self.layout.cells[states]),
             observations=None if self.observations is None else self.observations[states],
+            variables={name: values[states] for name, values in self.given_variables.items()},
             source=None,
         )
 

@@ -274,7 +274,19 @@ def _other_meaning(mdp: MDP, planned: MDP) -> list[str]:
         "kinds of ends": [sorted(part.ends) or None for part in both],
         "ends": [np.stack([part.ends[end] for end in sorted(part.ends)]) if part.ends else None for part in both],
     }
-    return [what for what, (a, b) in parts.items() if a is not None and b is not None and not np.array_equal(a, b)]
+    found = [what for what, (a, b) in parts.items() if a is not None and b is not None and not np.array_equal(a, b)]
+    return found if _same_variables(mdp, planned) else [*found, "variables"]
+
+
+def _same_variables(mdp: MDP, planned: MDP) -> bool:
+    """Whether variables that are given in both models have the same names and values; NaN, no value, equals itself."""
+    one, other = mdp.given_variables, planned.given_variables
+    if not one or not other:
+        return True
+    return sorted(one) == sorted(other) and all(
+        np.array_equal(one[name], other[name], equal_nan=one[name].dtype.kind == other[name].dtype.kind == "f")
+        for name in one
+    )
 
 
 def _made_up(names: tuple[str, ...]) -> bool:

@@ -1,0 +1,143 @@
+"""Habits: what a plan always does under a condition on the variables, and the other plans do not, for its title.
+
+"Runs slowly at wear 0" is a habit of a plan that runs slowly in nearly all of its time at wear 0. "Runs only at wear 1 or
+less" is one if it runs there and hardly ever elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from manyways.describe.action_words import does
+from manyways.describe.conditions import Condition, all_hold, when
+from manyways.describe.features import SEEN, VARIABLES_AT_MOST, ranges_of
+from manyways.describe.likeness import QUARTER
+from manyways.describe.rules import Rule, actions_by_name
+from manyways.describe.survey import Survey
+from manyways.types import Bools, Floats
+
+TITLE_AT_MOST = 45
+ENOUGH = QUARTER - 1e-9
+ALWAYS, MAINLY = 0.95, 0.5
+"""A plan has a habit if it does so in at least the first share of its time there. Another plan is without it only if it does so
+in less than the second share."""
+
+ELSEWHERE = 0.1
+"""A plan that does something elsewhere for at least this share of the time that it does it does not do it "only" there."""
+
+HABITS_AMONG = 50
+"""With more actions than this, only the actions in rules are looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class Habit:
+    """An action under a condition.
+
+    Attributes:
+        text: "runs slowly at wear 0".
+        time: (k,) the time that each plan spends on it.
+        surely: (k,) whether each plan does what the text says, nearly always.
+        nearly: (k,) whether the text could be taken to be about each plan.
+        apart: (k,) by how much of its time each plan does otherwise than the plan that the text is about.
+    """
+
+    text: str
+    time: Floats
+    surely: Bools
+    nearly: Bools
+    apart: Floats
+
+
+def habits_of(survey: Survey, rules: Sequence[Rule] | None) -> list[str | None]:
+    """For each plan what distinguishes it for at least a quarter of its time, in at most 45 characters; None if there is no
+    such thing.
+
+    It is what tells the plan apart by the most time and no other plan does or, without that, what at most half of the others
+    do. Plans that share a habit share its words, and are told apart by others.
+    """
+    plans = survey.plans
+    if rules is None:
+        return [None] * plans.k
+    found = [_candidates(survey, rules[plan], plan) for plan in range(plans.k)]
+    chosen = [
+        next((habit for habit in of_plan if _sharing(habit, plan) == 0), None) for plan, of_plan in enumerate(found)
+    ]
+    shared: dict[int, Habit] = {}
+    for plan in np.argsort(-plans.rewards, kind="stable").tolist():
+        if chosen[plan] is None:
+            common = [habit for habit in shared.values() if habit.surely[plan] and habit.time[plan] >= ENOUGH]
+            clear = [habit for habit in found[plan] if not _confusing(habit, plan, shared)]
+            chosen[plan] = habit = next(iter((*common, *clear)), None)
+            shared |= {} if habit is None else {plan: habit}
+    return [None if habit is None else habit.text for habit in chosen]
+
+
+def _confusing(habit: Habit, plan: int, shared: Mapping[int, Habit]) -> bool:
+    """Whether the words could be about a plan whose own words could be about this one: "runs at wear 1 or less" beside "runs at
+    wear 2 or less"."""
+    return any(habit.nearly[other] and words.nearly[plan] for other, words in shared.items())
+
+
+def _candidates(survey: Survey, rule: Rule, plan: int) -> list[Habit]:
+    """The habits of a plan that could be its title, the best first."""
+    found = [
+        habit
+        for habit in _habits(survey, rule, plan)
+        if habit.surely[plan] and habit.time[plan] >= ENOUGH and len(habit.text) <= TITLE_AT_MOST
+    ]
+    k = survey.plans.k
+    if k == 1:
+        return sorted(found, key=lambda habit: (-round(float(habit.time[0]), 3), len(habit.text)))
+    apart = {habit: float(np.delete(habit.apart, plan).mean()) for habit in found}
+    kept = [habit for habit in found if 2 * _sharing(habit, plan) <= k - 1 and apart[habit] >= ENOUGH / 2]
+    return sorted(kept, key=lambda habit: (-round(apart[habit], 3), len(habit.text)))
+
+
+def _sharing(habit: Habit, plan: int) -> int:
+    """How many other plans the words could be about."""
+    return int(np.delete(habit.nearly, plan).sum())
+
+
+def _habits(survey: Survey, rule: Rule, plan: int) -> Iterator[Habit]:
+    """The habits to choose from: those of the rule of the plan, and what it does in ranges of single variables."""
+    mdp = survey.plans.mdp
+    for case in rule.ways if rule.fits else ():
+        if case.conditions:
+            mask = all_hold(case.conditions, mdp.variables, mdp.n_states)
+            yield from _said(survey, plan, mdp.action_names.index(case.action), case.conditions, mask)
+    if len(mdp.action_names) > HABITS_AMONG:
+        return
+    shares = np.bincount(actions_by_name(mdp), survey.plans.occupancies[plan], len(mdp.action_names))
+    frequent = np.flatnonzero(shares >= QUARTER).tolist()
+    for name, values in islice(mdp.variables.items(), VARIABLES_AT_MOST) if frequent else ():
+        for condition, mask in ranges_of(name, values):
+            if survey.by_state[plan, mask].sum() >= QUARTER:
+                for action in frequent:
+                    yield from _said(survey, plan, action, (condition,), mask)
+
+
+def _said(survey: Survey, plan: int, action: int, conditions: tuple[Condition, ...], mask: Bools) -> Iterator[Habit]:
+    """The action in the (S,) marked states, and the action only there."""
+    plans = survey.plans
+    taken = actions_by_name(plans.mdp) == action
+    everywhere = plans.occupancies[:, taken].sum(axis=1)
+    time = plans.occupancies[:, taken & mask[plans.mdp.choice_state]].sum(axis=1)
+    there = survey.by_state[:, mask].sum(axis=1)
+    if there.min() > 1 - SEEN:
+        return  # all plans are always there
+    verb, where, comes = does(plans.mdp.action_names[action]), when(conditions), there >= SEEN
+    share = time / np.maximum(there, 1e-300)
+    surely, nearly = comes & (share >= ALWAYS), comes & (share >= MAINLY)
+    yield Habit(f"{verb} {where}", time, surely, nearly, time[plan] - time)
+    elsewhere = everywhere - time
+    yield Habit(
+        f"{verb} only {where}",
+        everywhere,
+        surely & (elsewhere <= (1 - ALWAYS) * everywhere),
+        nearly & (elsewhere < ELSEWHERE * everywhere),
+        elsewhere,
+    )

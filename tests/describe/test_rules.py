@@ -1,0 +1,252 @@
+"""Rules: true, short, and about the states that a plan comes to. Every number is counted again state by state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from given_plans import by_wear_and_parts, plan_set, workshop
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import manyways as mw
+from manyways.describe import Rule, portraits, rules_of, survey_of
+from manyways.describe.rules import FITS, LONGEST
+from manyways.model.occupancy import deterministic, long_run_occupancy
+from problems import random_accessible_mdp, random_policy
+
+
+def late_repair(wear, parts):
+    """Order at the last moment, repair at wear 2."""
+    if wear >= 2:
+        return "repair" if parts else "order"
+    return "run"
+
+
+def slow_and_stocked(wear, parts):
+    """Keeps a part at hand, and runs slowly once the machine is worn."""
+    if parts == 0:
+        return "order"
+    return "repair" if wear >= 3 else "run slowly" if wear >= 1 else "run"
+
+
+def said(rule: Rule, mdp: mw.MDP, state: int) -> str:
+    """The action that a rule names in a state, from the bounds and values of its conditions alone."""
+    for case in rule.cases:
+        for condition in case.conditions:
+            value = mdp.variables[condition.variable][state].item()
+            if value in ("",) or value != value:
+                break
+            if condition.values and (value in condition.values) == condition.negated:
+                break
+            if condition.low is not None and value < condition.low:
+                break
+            if condition.high is not None and value > condition.high:
+                break
+        else:
+            return case.action
+    raise AssertionError("no case holds")
+
+
+def counted(rule: Rule, mdp: mw.MDP, occupancy: np.ndarray) -> float:
+    """The share of time in which a plan takes the action that its rule names, choice by choice."""
+    right = 0.0
+    for x, time in enumerate(occupancy.tolist()):
+        if mdp.action_name(x) == said(rule, mdp, int(mdp.choice_state[x])):
+            right += time
+    return right / float(occupancy.sum())
+
+
+@pytest.fixture(scope="module")
+def shop() -> mw.MDP:
+    return workshop()
+
+
+@pytest.fixture(scope="module")
+def plans(shop) -> mw.PlanSet:
+    return plan_set(shop, [by_wear_and_parts(shop, late_repair), by_wear_and_parts(shop, slow_and_stocked)])
+
+
+def test_rules_of_plans_made_by_rules(plans):
+    late, slow = rules_of(plans)
+    assert late.exact == slow.exact == 1.0
+    assert late.text == "repairs when parts are 1, orders at wear 2 when parts are 0; otherwise runs"
+    assert late.by_action == {"run": "wear 1 or less", "order": "wear 2, parts 0", "repair": "parts 1"}
+    assert (
+        slow.text
+        == "runs at wear 0 when parts are 1, repairs at wear 3, orders when parts are 0; otherwise runs slowly"
+    )
+    for rule, occupancy in zip((late, slow), plans.occupancies, strict=True):
+        assert counted(rule, plans.mdp, occupancy) == pytest.approx(1.0)
+    assert rules_of(survey_of(plans)) == (late, slow)
+
+
+def test_what_a_plan_says_where_it_never_comes_does_not_count(shop, plans):
+    time = np.add.reduceat(plans.occupancies[0], shop.first_choice[:-1])
+    first, last = shop.first_choice[:-1], shop.first_choice[1:] - 1
+    own = [int(first[s] + np.argmax(plans.policies[0][first[s] : last[s] + 1])) for s in range(shop.n_states)]
+    for elsewhere in (first, last):
+        other = deterministic(shop, np.where(time > 0, own, elsewhere))
+        assert rules_of(plan_set(shop, [other]))[0] == rules_of(plans)[0]
+
+
+def test_a_simulation_agrees(shop):
+    def often(wear, parts):
+        return "repair" if parts else "order" if wear == 1 else "run"
+
+    policy = 0.9 * by_wear_and_parts(shop, often) + 0.1 * by_wear_and_parts(shop, late_repair)
+    plans = plan_set(shop, [policy])
+    (rule,) = rules_of(plans)
+    assert FITS < rule.exact < 1
+    assert f"exact in {100 * rule.exact:.0f} % of its time" in rule.text
+    run = plans[0].rollout(20_000, np.random.default_rng(1))
+    right = [
+        said(rule, shop, int(s)) == shop.action_name(int(x)) for s, x in zip(run.states, run.choices, strict=False)
+    ]
+    assert np.mean(right) == pytest.approx(rule.exact, abs=0.02)
+
+
+def one_cut(mdp: mw.MDP, occupancy: np.ndarray) -> float:
+    """The most time in which any rule with one condition on one variable is right, by trying all of them."""
+    time = {}
+    for x, share in enumerate(occupancy.tolist()):
+        key = (int(mdp.choice_state[x]), mdp.action_name(x))
+        time[key] = time.get(key, 0.0) + share
+    actions = {action for _, action in time}
+
+    def right(states):
+        return max(sum(time.get((s, action), 0.0) for s in states) for action in actions)
+
+    best = right(range(mdp.n_states))
+    for values in mdp.variables.values():
+        for value in set(values.tolist()):
+            ordered = values.dtype.kind in "if"
+            inside = [s for s, own in enumerate(values.tolist()) if (own >= value if ordered else own == value)]
+            outside = [s for s in range(mdp.n_states) if s not in inside]
+            best = max(best, right(inside) + right(outside))
+    return best
+
+
+@given(st.integers(0, 10**6), st.booleans())
+@settings(max_examples=40)
+def test_exactness_is_the_share_of_time_and_at_least_that_of_one_cut(seed, randomised):
+    rng = np.random.default_rng(seed)
+    mdp = random_accessible_mdp(rng, 8)
+    n = mdp.n_states
+    mdp = replace(
+        mdp,
+        variables={
+            "level": rng.integers(0, 4, n),
+            "heat": rng.normal(size=n),
+            "hot": rng.random(n) < 0.5,
+            "colour": rng.choice(["red", "green", "blue"], n),
+        },
+    )
+    policy = random_policy(rng, mdp)
+    if not randomised:
+        policy = deterministic(mdp, np.array([rng.integers(a, b) for a, b in zip(mdp.first_choice[:-1], mdp.first_choice[1:], strict=True)]))  # fmt: skip
+    occupancy = long_run_occupancy(mdp, policy)
+    found = rules_of(SimpleNamespace(mdp=mdp, k=1, policies=policy[None], occupancies=occupancy[None], criterion=mw.Average()))  # fmt: skip
+    if found is None:
+        return
+    (rule,) = found
+    assert rule.exact == pytest.approx(counted(rule, mdp, occupancy), abs=1e-9)
+    assert rule.fits == (rule.exact >= FITS) == ("no short rule fits" not in rule.text)
+    used = {mdp.action_name(x) for x in np.flatnonzero(occupancy > 1e-9)}
+    assert used <= set(rule.by_action)
+    if rule.fits:
+        assert len(rule.text) <= LONGEST + 40
+        assert rule.exact >= one_cut(mdp, occupancy) - 0.01
+
+
+def test_no_short_rule(shop):
+    rng = np.random.default_rng(0)
+    plans = plan_set(shop, [random_policy(rng, shop)])
+    (rule,) = rules_of(plans)
+    assert not rule.fits
+    assert rule.text == f"no short rule fits: the best one found is exact in {100 * rule.exact:.0f} % of its time"
+    assert all(words.endswith("of its time") for words in rule.by_action.values())
+    assert not any("rule" in sentence for sentence in portraits(plans)[0].sentences)
+
+
+def test_sentences_have_the_rules(plans):
+    for rule, portrait in zip(rules_of(plans), portraits(plans), strict=True):
+        assert f"{rule.text[0].upper()}{rule.text[1:]}." in portrait.sentences
+
+
+def test_models_without_rules(shop, plans):
+    assert rules_of(mw.plan("four-rooms:0", 1)) is None
+    for variables in ({"wear": np.zeros(shop.n_states, int)}, {"text": [f"t{s}" for s in range(shop.n_states)]}):
+        found = rules_of(replace(plans, mdp=replace(shop, variables=variables)))
+        assert (found is None) == ("wear" in variables)
+    alone = mw.MDP.from_transitions([("a", "stay", "a", 1.0, 1.0)], variables={"x": [1]})
+    assert rules_of(mw.plan(alone, 1)) is None
+
+
+def test_texts_with_very_many_values_are_left_out():
+    many = mw.MDP.from_csr(
+        np.eye(60)[(np.arange(60) + 1) % 60],
+        np.zeros(60),
+        np.arange(61),
+        variables={"name": [f"n{i}" for i in range(60)]},
+    )
+    assert rules_of(mw.plan(many, 1)) is None
+
+
+def test_one_action_and_plans_that_are_the_same(shop):
+    turning = mw.MDP.from_csr(
+        np.eye(3)[[1, 2, 0]], np.zeros(3), np.arange(4), variables={"at": [0, 1, 2]}, action_names=["turn"]
+    )
+    (rule,) = rules_of(mw.plan(turning, 1))
+    assert (rule.text, rule.exact, rule.by_action) == ("always turns", 1.0, {"turn": "always"})
+    twice = plan_set(shop, [by_wear_and_parts(shop, late_repair)] * 2)
+    one, other = rules_of(twice)
+    assert one == other
+    titles = [portrait.title for portrait in portraits(twice)]
+    assert len(set(titles)) == 2
+
+
+def test_variables_with_thousands_of_values():
+    n = 4000
+    level = np.random.default_rng(0).permutation(n)
+    moves = np.concatenate([[(s + 1) % n, (s + 1) % n] for s in range(n)])
+    matrix = sparse.csr_array((np.ones(2 * n), moves, np.arange(2 * n + 1)), shape=(2 * n, n))
+    mdp = mw.MDP.from_csr(
+        matrix, np.zeros(2 * n), np.arange(0, 2 * n + 1, 2), action_names=["fill", "drain"], variables={"level": level}
+    )
+    policy = deterministic(mdp, 2 * np.arange(n) + (level >= 2500))
+    plans = SimpleNamespace(mdp=mdp, k=1, policies=policy[None], occupancies=policy[None] / n, criterion=mw.Average())
+    (rule,) = rules_of(plans)
+    assert rule.text == "drains at level 2500 or more; otherwise fills"
+
+
+def test_a_state_without_a_value_belongs_to_the_rest():
+    """Two states with levels and one without: what is said of "otherwise" holds there, too."""
+    rows = [(0, "fill", 1, 1.0, 0.0), (1, "drain", 2, 1.0, 0.0), (2, "fill", 0, 1.0, 0.0)]
+    mdp = mw.MDP.from_transitions(rows, variables={"level": [0.0, 1.0, float("nan")]})
+    (rule,) = rules_of(mw.plan(mdp, 1))
+    assert rule.text == "drains at level 1; otherwise fills"
+    assert rule.exact == 1.0
+
+
+def test_two_actions_of_one_name():
+    rows = np.eye(2)[[0, 1, 0]]
+    mdp = mw.MDP.from_csr(
+        rows, np.zeros(3), [0, 2, 3], actions=[0, 1, 2], action_names=["go", "go", "stop"], variables={"at": [0, 1]}
+    )
+    policy = np.array([0.5, 0.5, 1.0])
+    plans = SimpleNamespace(
+        mdp=mdp, k=1, policies=policy[None], occupancies=np.array([[0.3, 0.3, 0.4]]), criterion=mw.Average()
+    )
+    (rule,) = rules_of(plans)
+    assert rule.exact == 1.0
+    assert set(rule.by_action) == {"go", "stop"}
+
+
+def test_discounted_time_is_called_so(shop):
+    policies = [0.95 * by_wear_and_parts(shop, late_repair) + 0.05 * by_wear_and_parts(shop, slow_and_stocked)]
+    (rule,) = rules_of(plan_set(shop, policies, mw.Discounted(0.9)))
+    assert rule.text.endswith("of its discounted time")
