@@ -32,7 +32,9 @@ from manyways.report.pictures import Canvas, bars, canvas_of, choice_name, map_m
 from manyways.report.reference import best_of
 from manyways.report.reproduction import checks, facts, reproduction
 from manyways.report.runs import sampled_runs
+from manyways.report.rule_tables import decision_table, rule_table
 from manyways.report.suits import suits_of
+from manyways.report.table_overview import table_overview
 from manyways.report.tables import distance_table, measure_table, texts_of
 from manyways.types import Floats
 
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 ON_CARDS = ("steps to goal", "reaches goal", "chance of reaching goal")
 """The measures on the card of each plan, besides the first two: reward and loss."""
+INK = 9
+"""The tint of plans where colours mean something else."""
 ARROWED = 40
 """Maps with at most this many columns show the moves of the plan that is pointed at as arrows."""
 COMPARED = 40
@@ -67,6 +71,9 @@ def view_of(
     groups = groups_of(survey)
     tints = tints_of(plans.k, groups)
     best = best_of(plans, survey)
+    overview = _overview(plans, survey, canvas, tints, best)
+    if overview is not None and overview["kind"] == "table":  # there colour is what a plan does
+        tints = [INK if tint else 0 for tint in tints]
     reference = None if best is None else {m.name: m.values[best[1]] for m in measures(best[0])}
     costs = chips(plans, measured, reference)
     tradeoff = None if plans.tradeoff in (None, inf) else f"{plans.tradeoff:.6g}"
@@ -76,7 +83,9 @@ def view_of(
         "k": plans.k,
         "headline": headline(plans, survey),
         "strip": strip(plans, tints),
-        "overview": _overview(plans, survey, canvas, tints, best),
+        "overview": overview,
+        "rules": rule_table(plans, survey),
+        "decisions": decision_table(plans, survey, tints) if canvas is None and plans.k > 1 else None,
         "groups": None if groups is None else [_group(plans, group, words) for group in groups],
         "guarantee": plans.guarantee,
         "ways": plans.ways,
@@ -146,10 +155,13 @@ def telling(words: Sequence[Portrait], i: int) -> list[str]:
 def _overview(
     plans: PlanSet, survey: Survey, canvas: Canvas | None, tints: list[int], best: tuple[Survey, int] | None
 ) -> dict[str, Any] | None:
-    """The first picture, all plans in one: a map, or a drawing of the states of a small model."""
+    """The first picture, all plans in one: a map, boxes over two variables, or a drawing of the states of a small model."""
     if canvas is not None:
         way = None if best is None else route_of(*best, canvas)
         return {"kind": "map"} | map_overview(plans, survey, canvas, tints, way)
+    table = table_overview(survey, tints)
+    if table is not None:
+        return {"kind": "table"} | table
     drawn = graph_overview(plans, survey.by_state, tints)
     return None if drawn is None else {"kind": "graph"} | drawn
 
