@@ -45,7 +45,7 @@ def test_same_doors_are_told_apart():
     mdp = rooms_world()
     first, second = portraits(plan_set(mdp, [along(mdp, EAST), along(mdp, "drrrrddd")]))
     assert first.title != second.title
-    assert first.title.startswith("East, south — ")
+    assert first.title.startswith("By the north-east room — ")
     assert first.sentences[1].startswith(
         "Takes the same doors as plan 2, but keeps further north-east in the north-west room"
     )

@@ -18,7 +18,7 @@ from manyways.model.occupancy import chain
 def test_two_ways_through_rooms():
     mdp = rooms_world()
     east, south = portraits(plan_set(mdp, [along(mdp, EAST), along(mdp, SOUTH)]))
-    assert (east.title, south.title) == ("East, south", "South, east")
+    assert (east.title, south.title) == ("By the north-east room", "By the south-west room")
     assert east.sentences[:2] == (
         "Goes through the north-east room: east, south.",
         "The only plan through the north-east room.",
@@ -49,7 +49,7 @@ def test_other_plans_now_and_then_in_a_room_count():
     east, south = along(mdp, EAST), along(mdp, "ddddrrrr")
     both = 0.45 * east + 0.55 * south
     first, second = portraits(plan_set(mdp, [east, both]))
-    assert second.title == "South, east"
+    assert second.title == "By the south-west room"
     assert not any("only plan through the north-east" in s or "east door" in s for s in first.sentences)
     assert "The only plan through the south-west room." in second.sentences
     chances = survey_of(plan_set(mdp, [both])).facts[0].doors

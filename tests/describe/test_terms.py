@@ -68,7 +68,7 @@ def test_titles_compare_plans_with_the_same_doors_and_length(costs, first, secon
     dear = np.array([mdp.state_name(int(s)) == "r1c2" for s in mdp.choice_state])
     mdp = replace(mdp, reward=np.where(dear, -5.0, mdp.reward), costs=costs)
     around, through = portraits(plan_set(mdp, [along(mdp, "drrrrddd"), along(mdp, EAST)]))
-    assert (around.title, through.title) == (f"East, south — {first}", f"East, south — {second}")
+    assert (around.title, through.title) == (f"By the north-east room — {first}", f"By the north-east room — {second}")
 
 
 @settings(max_examples=40, deadline=None)

@@ -104,10 +104,10 @@ def _twins(context: Context, plan: int) -> Iterator[Remark]:
 
 
 def _plans(which: Sequence[int]) -> str:
-    """Plans counted from 0 -> "plan 3", "plans 1, 2 and 4", "plans 1, 2, 3 and 7 more"."""
+    """Plans counted from 0 -> "plan 3", "plans 1, 2 and 4", "plans 1, 2, 3, 4, 5 and 7 more"."""
     named = [str(plan + 1) for plan in sorted(which)]
-    if len(named) > 4:
-        named[3:] = [f"{len(named) - 3} more"]
+    if len(named) > 6:
+        named[5:] = [f"{len(named) - 5} more"]
     return f"plan{'s' if len(which) > 1 else ''} {joined(named)}"
 
 

@@ -3,7 +3,7 @@
 The first of these that holds is the title of a plan:
 
 1. It stays in one place.
-2. The way between rooms that doors separate, if most of its ways to the goal take it.
+2. The rooms on its way, where doors separate rooms, if most of its ways to the goal take it.
 3. The labels, rooms or passages that most of its ways to the goal go through and most ways of some other plan do not, if
    the shares of ways differ by at least a quarter.
 4. What it does under a condition on the variables of the states, in a model without a map: "Runs at wear 2 or more". It does so
@@ -60,25 +60,26 @@ def _own_title(context: Context, plan: int, better: list[int], habit: str | None
     fact, others = context.survey.facts[plan], [other for other in range(context.plans.k) if other != plan]
     if fact.stays is not None:
         return f"stays {place_of(context.plans.mdp, fact.stays)}"
-    way = _turns(context, plan) or _through(context, plan, others)
+    way = _by_rooms(context, plan) or _through(context, plan, others)
     if way is not None or any(context.survey.likeness.same_way(plan, other) for other in better):
         return way
     best = f"{context.terms.best} {context.terms.noun}" if _best(context, plan) else None
     return habit or _typical(context, plan, others) or best
 
 
-def _turns(context: Context, plan: int) -> str | None:
-    """The directions from room to room; None without rooms, or if at most half of the ways are known to take them."""
+def _by_rooms(context: Context, plan: int) -> str | None:
+    """The rooms between the first and the last; None without rooms, or if at most half of the ways are known to take them."""
     route = context.routes[plan] if context.routes else None
-    if route is None:
+    if context.rooms is None or route is None:
         return None
     if not route.passages:
         return "within one room" if straying(context, plan) < USUAL else None
     known = certainty(context, plan, route)
-    text = route.turns
     if known is not None and known <= USUAL:
         return None
-    return text if len(text) <= TITLE_LENGTH else text[:TITLE_LENGTH].rpartition(", ")[0] + ", …"
+    between = list(dict.fromkeys(room for room in route.rooms if room not in (route.rooms[0], route.rooms[-1])))
+    text = f"by {context.rooms.listed(between)}" if between else f"straight {route.turns}"
+    return text if len(text) <= TITLE_LENGTH else f"by {len(between)} rooms: {route.turns}"[: TITLE_LENGTH - 1] + "…"
 
 
 def _through(context: Context, plan: int, others: list[int]) -> str | None:

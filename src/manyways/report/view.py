@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
@@ -124,7 +125,7 @@ def view_of(
         "reproduction": reproduction(plans, plans_file),
         "compared": plans.behaviour.describe(),
         "nearby": survey.likeness.radius,
-        "same_way": survey.likeness.all_same_way,
+        "difference": _difference(survey),
         "data": _script_data(plans, words, measured, survey)
         | {
             "suits": None if suits is None else suits.pop("pictures"),
@@ -164,6 +165,17 @@ def _overview(
         return {"kind": "table"} | table
     drawn = graph_overview(plans, survey.by_state, tints)
     return None if drawn is None else {"kind": "graph"} | drawn
+
+
+def _difference(survey: Survey) -> str:
+    """Whether all plans differ, some, or none, in one sentence."""
+    likeness, pairs = survey.likeness, list(combinations(range(survey.plans.k), 2))
+    if likeness.all_same_way:
+        return "All of them go the same way and differ only in detail."
+    alike = sum(likeness.alike(one, other) for one, other in pairs)
+    if alike == len(pairs):
+        return "They are alike and differ only in detail."
+    return "Some of them are alike; all others are really different." if alike else "All of them are really different."
 
 
 def _group(plans: PlanSet, group: Group, words: list[Portrait]) -> dict[str, Any]:
