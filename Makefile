@@ -2,10 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+INSTALLED := .venv/.installed
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --root-user-action=ignore --constraint constraints.txt
 
 .PHONY: demo test browser lint types layers format clean
 
-demo: $(READY)
+# Without what only tests need.
+demo: $(INSTALLED)
 	@mkdir -p demo
 	@$(BIN)/manyways plan nine-rooms:8 --k 6 --slack 10% --out demo/plans.mw --picture demo/plans.png --report demo/plans.html
 	@echo "Open demo/plans.html in a browser: six ways through nine rooms. Or live: $(BIN)/manyways serve demo/plans.mw"
@@ -34,9 +37,13 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-$(READY): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(PIP) --editable .
+	@touch $@
+
+$(READY): $(INSTALLED)
+	$(PIP) --editable '.[dev]'
 	@touch $@
 
 clean:

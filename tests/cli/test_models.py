@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import manyways as mw
+from manyways.gallery import example_file
 from manyways.formats.arrays import write_npz
 from shared import MODELS
 
@@ -56,7 +57,7 @@ def test_export_and_simulate(kept, tmp_path):
 @pytest.mark.parametrize("ending", [".npz", ".drn", ".tra"])
 def test_a_prism_model_converted_and_read_without_storm_is_the_same(ending, tmp_path):
     pytest.importorskip("stormpy")
-    robot = str(MODELS / "robot.prism")
+    robot = str(example_file("robot.prism"))
     answer = manyways("convert", robot, str(tmp_path / f"robot{ending}"), "--const", "N=4,B=10", "--reward", "gain")
     assert answer.returncode == 0, answer.stderr
     original, again = mw.read(f"{robot}?const=N=4,B=10&reward=gain"), mw.read(tmp_path / f"robot{ending}")

@@ -16,7 +16,7 @@ from manyways.polytope import Polytope
 from manyways.worlds import four_rooms
 from shared import MODELS
 
-ROBOT, FLEET, TOLL = MODELS / "robot.prism", MODELS / "fleet.prism", MODELS / "toll.jani"
+ROBOT, FLEET, TOLL = example_file("robot.prism"), example_file("fleet.prism"), MODELS / "toll.jani"
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import manyways as mw
+from manyways.gallery import example_file
 from manyways.formats.writer import write_model
 
 MODELS = Path(__file__).parent.parent / "data" / "models"
@@ -149,7 +150,7 @@ def of_names(mdp: mw.MDP) -> dict[str, list]:
 
 def test_models_of_prism(tmp_path):
     pytest.importorskip("stormpy")
-    mdp = mw.read(f"{MODELS / 'robot.prism'}?const=N=3,B=4&reward=gain")
+    mdp = mw.read(f"{example_file('robot.prism')}?const=N=3,B=4&reward=gain")
     assert list(mdp.variables) == ["x", "y", "b"]
     assert mdp.given_variables
     assert of_names(mdp) == listed(mdp), "the names of the states have the same values"

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import manyways as mw
+from manyways.gallery import example_file
 from manyways import MDP
 from manyways.formats.reader import may_be_a_cost
 from manyways.model.as_arrays import model_from_arrays, model_to_arrays
@@ -143,7 +144,7 @@ def test_only_formats_of_model_checkers_are_asked_about(tmp_path):
 
 def test_the_models_of_prism_and_jani():
     pytest.importorskip("stormpy")
-    robot = f"{MODELS / 'robot.prism'}?const=N=3,B=6"
+    robot = f"{example_file('robot.prism')}?const=N=3,B=6"
     assert not may_be_a_cost(mw.read(f"{robot}&reward=gain")), "it has negative rewards"
     assert not may_be_a_cost(mw.read(f"{robot}&reward=moves")), "every plan moves"
     assert may_be_a_cost(mw.read(f"{robot}&reward=moves&restart=work")), "moves are what the way to work costs"

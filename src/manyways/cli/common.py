@@ -16,13 +16,25 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     add_completion=False,
-    no_args_is_help=True,
+    no_args_is_help=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: twice as fast, and brackets are not markup
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Plan many good ways through a Markov decision process: k near-optimal plans that differ from one another.",
     epilog="Try: manyways serve nine-rooms:7 --k 6 --slack 10% --open",
 )
+
+FIRST_STEPS = """\
+Plan six ways through a map of nine rooms and look at them:  manyways serve nine-rooms:7 --k 6 --slack 10% --open
+Plan for a model of your own (map, table, Gymnasium, PRISM):  manyways plan MODEL --report plans.html
+See all commands and their examples:  manyways --help"""
+
+
+@app.callback(invoke_without_command=True)
+def first_steps(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(FIRST_STEPS)
+
 
 Source = Annotated[
     str,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, fields
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 Picture = Annotated[Path | None, typer.Option(help="Write the plans' occupancy maps to this file (.png, .svg, .pdf).")]
 Report = Annotated[Path | None, typer.Option(help="Write the page that compares the plans to this file (.html).")]
+OF_THE_MODEL = ("const", "reward", "start", "goal", "restart", "without", "minimise")
+"""Options that are settings of a source."""
 OPTIONS = {"objective": "diversity", "radius": "apart"}
 """Kinds and settings whose options have other names."""
 PlanFile = Annotated[Path, typer.Argument(metavar="PLANS", help="A file that 'manyways plan --out' wrote.")]
@@ -139,12 +142,9 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Find k near-optimal plans that differ from one another."""
-    from manyways.behaviours import BEHAVIOURS
+    options = {name: value for name, value in locals().items() if name in SETTINGS}
     from manyways.files import check_writable
-    from manyways.methods import METHODS
-    from manyways.objectives import OBJECTIVES
 
-    diversity = _diversity(purpose, diversity, tradeoff)
     for path in (out, report):
         if path is not None:
             check_writable(path)
@@ -152,37 +152,47 @@ def plan(
         from manyways.draw import check_picture_path
 
         check_picture_path(picture)
-    plans = read_and_plan(
-        with_settings(
-            source,
-            const=const,
-            reward=reward,
-            start=start,
-            goal=goal,
-            restart=restart,
-            without=without,
-            minimise=minimise,
-        ),
-        k,
-        tradeoff if diversity is None else None,
-        _criterion(discount, per, longest),
-        quiet=as_json,
-        keep=keep,
-        slack=slack,
-        floor=floor,
-        longer=longer,
-        randomised=randomised,
-        fewer=tradeoff is None if fewer is None else fewer,
-        seed=seed,
-        method=_instance(METHODS, method, starts=starts, workers=None if workers == 1 else workers),
-        behaviour=_instance(BEHAVIOURS, behaviour or ("near" if apart is not None else "state-actions"), radius=apart),
-        objective=None if diversity is None else _instance(OBJECTIVES, diversity, tradeoff=tradeoff),
-        time_limit_s=time_limit,
-    )
+    plans = planned(source, quiet=as_json, keep=keep, **options)
     written = {"plans": plans.save(out) if out else None, **_pictures(plans, out, picture, report)}
     print_plans(plans, written, as_json)
     if not plans.status.converged or (plans.certificate is not None and plans.certificate.failed):
         raise typer.Exit(FAILED)
+
+
+SETTINGS: dict[str, Parameter] = {
+    name: parameter
+    for name, parameter in signature(plan, eval_str=True).parameters.items()
+    if name not in ("source", "keep", "out", "picture", "report", "as_json")
+}
+"""The options of `plan` that say what to plan, which `serve` has too."""
+
+
+def planned(source: str, *, quiet: bool = False, keep: str | None = None, **options: Any) -> PlanSet:
+    """The plans that options of `plan` ask for; those that are not given have their defaults."""
+    from manyways.behaviours import BEHAVIOURS
+    from manyways.methods import METHODS
+    from manyways.objectives import OBJECTIVES
+
+    given = {name: options.get(name, parameter.default) for name, parameter in SETTINGS.items()}
+    tradeoff, apart, fewer, workers = (given[name] for name in ("tradeoff", "apart", "fewer", "workers"))
+    diversity = _diversity(given["purpose"], given["diversity"], tradeoff)
+    behaviour = given["behaviour"] or ("near" if apart is not None else "state-actions")
+    return read_and_plan(
+        with_settings(source, **{name: given[name] for name in OF_THE_MODEL}),
+        given["k"],
+        tradeoff if diversity is None else None,
+        _criterion(given["discount"], given["per"], given["longest"]),
+        quiet=quiet,
+        keep=keep,
+        fewer=tradeoff is None if fewer is None else fewer,
+        method=_instance(
+            METHODS, given["method"], starts=given["starts"], workers=None if workers == 1 else workers
+        ),
+        behaviour=_instance(BEHAVIOURS, behaviour, radius=apart),
+        objective=None if diversity is None else _instance(OBJECTIVES, diversity, tradeoff=tradeoff),
+        time_limit_s=given["time_limit"],
+        **{name: given[name] for name in ("slack", "floor", "longer", "randomised", "seed")},
+    )
 
 
 @app.command(epilog="Example: manyways show plans.mw --report plans.html")

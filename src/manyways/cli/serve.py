@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
+from typer.models import OptionInfo
 
-from manyways.cli.common import Discount, Slack, Tradeoff, app
-from manyways.cli.plans import read_and_plan
+from manyways.cli.common import app, with_settings
+from manyways.cli.plans import OF_THE_MODEL, SETTINGS, planned
 from manyways.cli.tables import UNVERIFIED_ADVICE
 
 if TYPE_CHECKING:
     from manyways.plans import PlanSet
 
 
-@app.command(
-    epilog="Examples: manyways serve plans.mw --open  |  manyways serve nine-rooms:7 --k 6 --slack 5% --port 0"
-)
 def serve(
+    context: typer.Context,
     plans_or_source: Annotated[
         str,
         typer.Argument(
@@ -28,11 +28,6 @@ def serve(
             help="A file that 'manyways plan --out' wrote, or a source as for 'manyways plan', which is planned first.",
         ),
     ],
-    k: Annotated[int | None, typer.Option(help="Number of plans for a source; by default 4.")] = None,
-    slack: Slack = None,
-    tradeoff: Tradeoff = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of all random draws; by default 0.")] = None,
-    discount: Discount = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Save the plans for a source to this file; by default it is named after the source."),
@@ -42,17 +37,19 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes any free one.")] = 8321,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    **settings: Any,
 ) -> None:
-    """Serve the page: look at plans, plan again, keep, note, choose."""
+    """Serve the page: look at plans, plan again, keep, note, choose. All settings of 'manyways plan' can be given."""
     from manyways.errors import SettingError
 
     path, is_source = Path(plans_or_source), Path(plans_or_source).suffix != ".mw"
-    options = {"--k": k, "--slack": slack, "--tradeoff": tradeoff, "--seed": seed, "--discount": discount}
-    given = [name for name, value in (options | {"--out": out}).items() if value is not None]
-    if given and not is_source:
+    sources = {name: context.get_parameter_source(name) for name in settings}
+    changed = {name: settings[name] for name, source in sources.items() if source and source.name == "COMMANDLINE"}
+    given = [option_name(name) for name in changed]
+    if (given or out is not None) and not is_source:
         raise SettingError(
-            f"{', '.join(given)} can only be used with a source, and {path} already holds plans: leave it out and plan "
-            "again on the page"
+            f"{', '.join([*given, *(['--out'] if out else [])])} can only be used with a source, and {path} already holds "
+            "plans: leave it out and plan again on the page"
         )
 
     from manyways.web import server
@@ -60,10 +57,26 @@ def serve(
     with server.listen(host, port) as listener:  # first, since planning may take long and the port may be in use
         if is_source:
             path = out or Path(file_name(plans_or_source))
-            if not _is_planned(plans_or_source, path, [name for name in given if name != "--out"]):
-                settings = {"slack": slack, "seed": seed or 0}
-                _plan_first(plans_or_source, path, 4 if k is None else k, tradeoff, discount, settings)
+            whole = with_settings(plans_or_source, **{name: settings.get(name) for name in OF_THE_MODEL})
+            if not _is_planned(whole, path, given):
+                _plan_first(plans_or_source, path, changed)
         server.serve(path, listener, host, open_browser)
+
+
+def option_name(name: str) -> str:
+    """How a setting of `plan` is given on the command line: "--time-limit"."""
+    declared = [info for info in get_args(SETTINGS[name].annotation) if isinstance(info, OptionInfo)]
+    names = [text for info in declared for text in (info.default, *(info.param_decls or ())) if isinstance(text, str)]
+    return names[0].partition("/")[0] if names else "--" + name.replace("_", "-")
+
+
+# The settings of `plan` are options of this command, too: Typer reads them from the signature.
+_own = [parameter for parameter in signature(serve, eval_str=True).parameters.values() if parameter.name != "settings"]
+_settings = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in SETTINGS.values()]
+serve.__signature__ = Signature([*_own, *_settings])  # pyright: ignore[reportFunctionMemberAccess]
+app.command(
+    epilog="Examples: manyways serve plans.mw --open  |  manyways serve nine-rooms:7 --k 6 --slack 5% --port 0"
+)(serve)
 
 
 def file_name(source: str) -> str:
@@ -94,14 +107,11 @@ def _is_planned(source: str, path: Path, given: list[str]) -> bool:
     return True
 
 
-def _plan_first(
-    source: str, path: Path, k: int, tradeoff: float | None, discount: float | None, settings: dict[str, Any]
-) -> None:
+def _plan_first(source: str, path: Path, settings: dict[str, Any]) -> None:
     from manyways.files import check_writable
-    from manyways.polytope import Discounted
 
     check_writable(path)
-    plans = read_and_plan(source, k, tradeoff, None if discount is None else Discounted(discount), **settings)
+    plans = planned(source, **settings)
     print(f"manyways: {plans.k} plans written to {_printable(plans.save(path))} ({', '.join(_ending(plans))})")
     if plans.certificate is not None and plans.certificate.failed:
         print(f"manyways: {UNVERIFIED_ADVICE}")
