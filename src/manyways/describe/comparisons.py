@@ -69,6 +69,8 @@ def _compared(context: Context, plan: int, feature: Feature, scale: float) -> It
             weight,
             f"{feature.does(percent(own))}; {context.others} {average}.",
         )
+    elif (own >= HARDLY or mean < VISIBLE) and feature.kind == "level":
+        return  # more time at other values says the same
     elif own >= HARDLY or mean < VISIBLE:
         less = feature.does(f"only {percent(own)}")
         yield Remark(f"{group}:{feature.place or 'less'}", 0.5 * weight, f"{less}; {context.others} {average}.")

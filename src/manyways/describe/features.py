@@ -27,7 +27,7 @@ SEEN = 0.02
 LEVELS_UP_TO = 40
 """Variables with more values than this are not described value by value."""
 
-RANGES_OF_EACH = 3
+RANGES_OF_EACH = 4
 VARIABLES_AT_MOST = 30
 STATES_UP_TO = 200_000
 """The variables of larger models are not looked at for titles and sentences."""
@@ -99,7 +99,7 @@ def level_features(survey: Survey) -> Iterator[Feature]:
         times = [(condition, by_state[:, mask].sum(axis=1)) for condition, mask in ranges_of(name, values)]
         kept: list[Floats] = []
         for condition, time in sorted(times, key=lambda entry: -float(np.ptp(entry[1]))):
-            told = any(np.allclose(time, other) or np.allclose(time, 1 - other) for other in kept)
+            told = any(np.allclose(time, other) for other in kept)
             if not told and len(kept) < RANGES_OF_EACH:
                 kept.append(time)
                 where = spent(condition)

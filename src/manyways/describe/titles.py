@@ -137,7 +137,10 @@ def _typical(context: Context, plan: int, others: list[int]) -> str | None:
     own = {feature: (float(feature.values[plan]), _mean(feature.values[others])) for feature in features}
     found = sorted(
         (feature for feature in features if own[feature][0] > 0 and 2 * own[feature][1] <= own[feature][0]),
-        key=lambda feature: (own[feature][1] - own[feature][0]) * feature.part * SCALE[feature.kind],
+        key=lambda feature: (
+            context.rules is not None and feature.kind == "state",  # values of variables say more than names of states
+            (own[feature][1] - own[feature][0]) * feature.part * SCALE[feature.kind],
+        ),
     )
     for feature in found:
         if feature.time[plan] >= QUARTER:

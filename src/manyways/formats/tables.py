@@ -137,6 +137,7 @@ def write_csv(mdp: MDP, path: Path) -> None:
         text = io.TextIOWrapper(file, "utf-8", newline="")
         rows = csv.writer(text, lineterminator="\n")
         rows.writerow([*columns, *titles])
+        text.flush()
         for x, (s, a, r) in enumerate(zip(mdp.choice_state, mdp.actions, mdp.reward, strict=True)):
             part = slice(matrix.indptr[x], matrix.indptr[x + 1])
             tail = (
