@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import manyways as mw
-from manyways.gallery import example_file
 from manyways.formats.arrays import write_npz
-from shared import MODELS
+from manyways.gallery import example_file
 
 
 def manyways(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import manyways as mw
-from manyways.gallery import example_file
 from manyways.formats.writer import write_model
+from manyways.gallery import example_file
 
 MODELS = Path(__file__).parent.parent / "data" / "models"
 GIVEN = {"wear": [0, 1, 2], "load": [0.5, float("nan"), 1.5], "hot": [True, False, True], "shift": ["day", "", "a,b"]}

@@ -10,14 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import manyways as mw
-from manyways.gallery import example_file
 from manyways import MDP
 from manyways.formats.reader import may_be_a_cost
+from manyways.gallery import example_file
 from manyways.model.as_arrays import model_from_arrays, model_to_arrays
 from manyways.model.costs import looks_like_a_cost
 from problems import all_deterministic_policies, losses, reaches, recurrent_classes, stop_world
 from problems import random_mdp as random_model
-from shared import MODELS
 
 
 def errands(goal_pays: float = 0.0, steps_cost: float = 1.0) -> MDP:

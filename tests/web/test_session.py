@@ -43,7 +43,7 @@ def test_a_page_is_rendered_once_and_few_are_kept_in_memory(plans_path, keys, pl
         rendered.append(live.number)
         return f"{live.number}, {live.chosen}"
 
-    monkeypatch.setattr("manyways.web.session.view_of", lambda plans, titles: {"title": plans.mdp.name})
+    monkeypatch.setattr("manyways.web.session.view_of", lambda plans, **_: {"title": plans.mdp.name})
     monkeypatch.setattr("manyways.web.session.render", render)
     with served(plans_path) as client, closing(Choices(choices_path(plans_path))) as other:
         for _ in range(4):

@@ -120,8 +120,8 @@ def _show(talk: Conversation) -> None:
 
     from manyways.describe import measures, portraits, survey_of
     from manyways.report.learned import leanings, sentences
-    from manyways.report.view import telling
     from manyways.report.tables import texts_of
+    from manyways.report.view import telling
 
     plans, best, screen = talk.plans, talk.rounds[-1].best, console()
     survey = survey_of(plans)

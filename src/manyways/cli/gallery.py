@@ -14,7 +14,9 @@ from manyways.cli.common import app
 @app.command(epilog="Examples: manyways gallery  |  manyways gallery pages --only building --only maintenance")
 def gallery(
     folder: Annotated[Path, typer.Argument(help="Where to write the pages.")] = Path("gallery"),
-    only: Annotated[list[str] | None, typer.Option(help="Write the page of this example only; can be repeated.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Write the page of this example only; can be repeated.")
+    ] = None,
 ) -> None:
     """Plan for example models of all kinds and write a page for each."""
     from manyways.errors import SettingError

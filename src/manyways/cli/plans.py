@@ -185,9 +185,7 @@ def planned(source: str, *, quiet: bool = False, keep: str | None = None, **opti
         quiet=quiet,
         keep=keep,
         fewer=tradeoff is None if fewer is None else fewer,
-        method=_instance(
-            METHODS, given["method"], starts=given["starts"], workers=None if workers == 1 else workers
-        ),
+        method=_instance(METHODS, given["method"], starts=given["starts"], workers=None if workers == 1 else workers),
         behaviour=_instance(BEHAVIOURS, behaviour, radius=apart),
         objective=None if diversity is None else _instance(OBJECTIVES, diversity, tradeoff=tradeoff),
         time_limit_s=given["time_limit"],

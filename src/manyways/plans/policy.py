@@ -127,7 +127,7 @@ class Policy:
         policy_files.check_names(self.mdp)
         policy_files.check_names(mdp)
         states = {self.mdp.state_name(s): s for s in range(self.mdp.n_states)}
-        own = {(int(self.mdp.choice_state[x]), self.mdp.action_name(x)): x for x in np.flatnonzero(self.probabilities)}
+        own = {(int(self.mdp.choice_state[x]), self.mdp.action_name(x)): x for x in np.flatnonzero(self.probabilities).tolist()}
         found = np.zeros(mdp.n_choices)
         for x in range(mdp.n_choices):
             state = states.get(mdp.state_name(int(mdp.choice_state[x])))

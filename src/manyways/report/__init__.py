@@ -4,8 +4,8 @@
 that `PlanSet.report` writes and the live page of `manyways serve`, which adds names, notes, stars and choices.
 """
 
-from manyways.report.page import Live, notebook_view, render, write_report
 from manyways.report.offers import offers_of
+from manyways.report.page import Live, notebook_view, render, write_report
 from manyways.report.view import view_of
 
 __all__ = ["Live", "notebook_view", "offers_of", "render", "view_of", "write_report"]

@@ -55,7 +55,7 @@ def graph_overview(plans: PlanSet, by_state: Floats, tints: Sequence[int]) -> di
     for i in shown:
         for pair in sorted(flows[i]):
             if pair in among:
-                lanes[tuple(sorted(pair))].append(i)
+                lanes[_unordered(pair)].append(i)
     most = by_state.max()
     return {
         "width": round(width, 1),
@@ -79,7 +79,7 @@ def graph_overview(plans: PlanSet, by_state: Floats, tints: Sequence[int]) -> di
         ],
         "steps": [
             {"plan": i, "tint": tints[i], "width": round(1.4 + 4 * float(np.sqrt(share)), 2)}
-            | _curve(pair, along, aside, _lane(lanes[tuple(sorted(pair))], i), frame)
+            | _curve(pair, along, aside, _lane(lanes[_unordered(pair)], i), frame)
             for i in shown
             for pair, share in sorted(flows[i].items())
             if pair in among
@@ -95,10 +95,7 @@ def _flows(plans: PlanSet, by_state: Floats) -> list[dict[tuple[int, int], float
         share = step.data * time[step.row]
         kept = share > USED
         found.append(
-            {
-                (int(s), int(t)): float(f)
-                for s, t, f in zip(step.row[kept], step.col[kept], share[kept], strict=True)
-            }
+            {(int(s), int(t)): float(f) for s, t, f in zip(step.row[kept], step.col[kept], share[kept], strict=True)}
         )
     return found
 
@@ -156,6 +153,10 @@ def _places(
             settle(layer)
     along = {s: MARGIN + frame.half_along + i * frame.layer_step for i, layer in enumerate(layers) for s in layer}
     return along, aside
+
+
+def _unordered(pair: tuple[int, int]) -> tuple[int, int]:
+    return min(pair), max(pair)
 
 
 def _lane(users: list[int], plan: int) -> float:

@@ -40,7 +40,7 @@ def _worth(plans: PlanSet) -> str:
         return f"at most {number(_up(lost))} {terms.noun} {plans.criterion.unit} {terms.worse} than the best"
     if best > 0:
         return f"at least {_down(worst / best)} % of the best"
-    return f"at most {_up(100 * lost / -best, 2)} % {terms.worse if terms.sign > 0 else 'more'} than the best"
+    return f"at most {_up(100 * lost / -best, 2):g} % {'worse' if terms.sign > 0 else 'more'} than the best"
 
 
 def _down(share: float) -> str:

@@ -104,9 +104,7 @@ def _order(
     return one[0] - other[0]
 
 
-def _ahead(
-    routes: Sequence[Sequence[Cell]], way: tuple[Cell, Cell], use: tuple[int, int]
-) -> dict[int, Sequence[Cell]]:
+def _ahead(routes: Sequence[Sequence[Cell]], way: tuple[Cell, Cell], use: tuple[int, int]) -> dict[int, Sequence[Cell]]:
     """The cells of a route from a step on, seen along `way` (1) and against it (-1); both begin with the step itself."""
     route, step = routes[use[0]], use[1]
     on, back = route[step:], route[step + 1 :: -1]

@@ -14,7 +14,7 @@ from manyways.model.occupancy import chain
 from manyways.plans.planset import PlanSet
 from manyways.report.lanes import Cell, Point, number_spots, path_text, shifted, side_by_side
 from manyways.report.pictures import Canvas, world_of
-from manyways.types import Floats, Sparse
+from manyways.types import Bools, Floats, Sparse
 
 WIDTH = 690.0
 """The width in which the map is drawn on a wide screen, in pixels: what the sizes below refer to."""
@@ -167,7 +167,9 @@ def _walls(canvas: Canvas, scale: float) -> list[dict[str, Any]]:
         for row, line in enumerate(shade == level):
             edges = np.flatnonzero(np.diff(np.concatenate([[0], line.astype(np.int8), [0]])))
             for first, last in edges.reshape(-1, 2):
-                text.append(f"M{first * scale:g} {row * scale:g}h{(last - first) * scale:g}v{scale:g}H{first * scale:g}z")
+                text.append(
+                    f"M{first * scale:g} {row * scale:g}h{(last - first) * scale:g}v{scale:g}H{first * scale:g}z"
+                )
         if text:
             paths.append({"d": "".join(text), "opacity": level / SHADES})
     return paths
@@ -240,7 +242,7 @@ def directions(plans: PlanSet, plan: int, canvas: Canvas, by_state: Floats) -> t
         weight, cells = step.data * by_state[step.row] * moves, cell[step.row]
     size = canvas.shape[0] * columns
     x, y = (np.bincount(cells, weights=weight * part, minlength=size) for part in (across, down))
-    time = np.bincount(cell, weights=by_state, minlength=size)
+    time = np.bincount(cell, weights=by_state, minlength=size).astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
         far = np.hypot(x, y) / time
         return np.where((time > 0) & (far > STILL), np.arctan2(y, x), np.nan), time
@@ -271,7 +273,7 @@ def _arrows(plans: PlanSet, survey: Survey, canvas: Canvas, tints: Sequence[int]
     return [arrow | {"size": size} for arrow in found]
 
 
-def reached_cells(plans: PlanSet, plan: int, canvas: Canvas) -> Floats:
+def reached_cells(plans: PlanSet, plan: int, canvas: Canvas) -> Bools:
     """(cells,) whether a plan ever comes to each cell from the start: what it would do elsewhere is arbitrary."""
     states = reachable(chain(plans.mdp, plans.policies[plan]), plans.mdp.start > 0)
     return canvas.total(canvas.layout.image(states.astype(float))) > 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,7 +84,6 @@ def round_view(conversation: Conversation) -> dict[str, Any]:
             "learned": None if canvas is None or best is None else learned_picture(conversation.preference, canvas),
         },
     }
-
 
 
 def _learned(conversation: Conversation) -> dict[str, Any]:

@@ -93,7 +93,9 @@ def action_colours(mdp: MDP, occupancies: Floats) -> list[int]:
 
 
 def _title(mdp: MDP, time: float, action: int, plan: int) -> str:
-    return "" if action < 0 else f"plan {plan + 1}: {short(mdp.action_names[action])}, {percent(float(time))} of its time"
+    return (
+        "" if action < 0 else f"plan {plan + 1}: {short(mdp.action_names[action])}, {percent(float(time))} of its time"
+    )
 
 
 def _boxes(

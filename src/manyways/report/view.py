@@ -32,8 +32,8 @@ from manyways.report.overview import directions, map_overview, reached_cells, ro
 from manyways.report.pictures import Canvas, bars, canvas_of, choice_name, map_marks, picture_of, world_of
 from manyways.report.reference import best_of
 from manyways.report.reproduction import checks, facts, reproduction
-from manyways.report.runs import sampled_runs
 from manyways.report.rule_tables import decision_table, rule_table
+from manyways.report.runs import sampled_runs
 from manyways.report.suits import suits_of
 from manyways.report.table_overview import table_overview
 from manyways.report.tables import distance_table, measure_table, texts_of
@@ -125,7 +125,7 @@ def view_of(
         "reproduction": reproduction(plans, plans_file),
         "compared": plans.behaviour.describe(),
         "nearby": survey.likeness.radius,
-        "difference": _difference(survey),
+        "difference": "" if plans.ways else _difference(survey),
         "data": _script_data(plans, words, measured, survey)
         | {
             "suits": None if suits is None else suits.pop("pictures"),
@@ -273,7 +273,8 @@ def _script_data(plans: PlanSet, words: list[Portrait], measured: list[Measure],
     else:
         world, visited = world_of(mdp, canvas), None
         pictures = [
-            picture_of(row, canvas) | {"arrows": _arrows(plans, i, canvas, row)} for i, row in enumerate(survey.by_state)
+            picture_of(row, canvas) | {"arrows": _arrows(plans, i, canvas, row)}
+            for i, row in enumerate(survey.by_state)
         ]
     return {
         "noun": terms_of(mdp).noun,

@@ -178,9 +178,7 @@ class Choices:
             found = self._file.execute("SELECT archive FROM sets WHERE number = ?", (number,)).fetchone()
         return None if found is None else found[0]
 
-    def add_set(
-        self, label: str, archive: bytes, keys: Sequence[str], renamed: Sequence[tuple[str, str]] = ()
-    ) -> int:
+    def add_set(self, label: str, archive: bytes, keys: Sequence[str], renamed: Sequence[tuple[str, str]] = ()) -> int:
         """Store a set and make it the current one; returns its number. Plans with a new key keep what was said about them.
 
         Sets older than the `MOST_SETS` newest are dropped, unless one of their plans has a star, a name or a note.
