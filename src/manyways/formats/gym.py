@@ -234,7 +234,7 @@ def _model(table: _Table, start: Floats, details: _Details, action_names: tuple[
     mdp = mdp.restricted_to(reachable_from_start(mdp))
     seen = mdp.observations
     if details.grid is not None and seen is not None and seen.max() < n:
-        mdp = replace(mdp, layout=replace(details.grid, cells=details.grid.cells[seen]))
+        mdp = replace(mdp, layout=details.grid.of(seen))
     return mdp
 
 
