@@ -150,7 +150,9 @@ def test_coarse_cells_are_blocked_if_any_pixel_is(write):
     free = read_nav2(write(image=pgm(pixels)), start="2,1", goal="7,4", unit="cells", coarsen=2)
     assert (free.layout.blocked == drawn("....", "....", "###.")).all(), "the cells of start and goal stay free"
     assert (position(free, "start"), position(free, "goal")) == ((0, 1), (2, 3))
-    with pytest.raises(mw.SourceError, match=r"column 3, row 0 of the image\) lies in a blocked cell; the nearest free "):
+    with pytest.raises(
+        mw.SourceError, match=r"column 3, row 0 of the image\) lies in a blocked cell; the nearest free "
+    ):
         read_nav2(write(image=pgm(pixels)), start="3,0", goal="7,3", unit="cells", coarsen=2)
 
 

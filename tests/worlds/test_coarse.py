@@ -134,7 +134,10 @@ def test_all_doors_survive_and_walls_stay_closed():
 def test_a_wall_of_one_pixel_divides_a_cell_into_two_states():
     blocked = drawn("...#...", "...#...", "...#...", ".......")
     mdp = read(blocked, 7, (0, 0), (0, 6))
-    assert mdp == "the start (row 0, column 0 of the image) and the goal (row 0, column 6) lie in the same cell of 7 x 7 pixels; lower coarsen"
+    assert (
+        mdp
+        == "the start (row 0, column 0 of the image) and the goal (row 0, column 6) lie in the same cell of 7 x 7 pixels; lower coarsen"
+    )
     # Two corridors in one cell, one above the other, that only meet at the right end.
     blocked = drawn("......", "#####.", "......")
     mdp = read(blocked, 3, (0, 0), (2, 0), correct_transition=1.0)

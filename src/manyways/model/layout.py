@@ -110,7 +110,6 @@ class Grid:
         np.add.at(picture, self.cells, per_state)
         return picture.reshape(self.shape)
 
-
     # ---- places in the world ------------------------------------------------------------------
 
     @property

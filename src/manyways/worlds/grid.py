@@ -111,9 +111,7 @@ def grid_world(
     walls = np.asarray(walls, dtype=bool)
     if walls.ndim != 2 or walls.size == 0:
         raise ModelError(f"a grid world needs a (rows, columns) array of walls, found shape {walls.shape}")
-    given = Dynamics(
-        correct_transition, wall_reward, goal_reward, step_reward, directions, enterable_walls, labels
-    )
+    given = Dynamics(correct_transition, wall_reward, goal_reward, step_reward, directions, enterable_walls, labels)
     start, goal = (int(start[0]), int(start[1])), (int(goal[0]), int(goal[1]))
     _check_ends(walls, start, goal)
 
