@@ -77,7 +77,7 @@ def office(folder: Path, yaw: float = 0.0) -> str:
     pixels[10:290, 190:210] = 0
     for top, width in OFFICE_PASSAGES.values():
         pixels[top : top + width, 190:210] = 254
-    for row, column in ((60, 60), (180, 90), (110, 290), (220, 320)):  # desks
+    for row, column in ((60, 60), (210, 90), (60, 290), (220, 320)):  # desks
         pixels[row : row + 24, column : column + 40] = 0
     rng = np.random.default_rng(0)
     pixels[rng.integers(12, 288, 25), rng.integers(220, 388, 25)] = 0
@@ -95,5 +95,5 @@ def office(folder: Path, yaw: float = 0.0) -> str:
     return f"{folder / 'office.yaml'}?start={ends[0]}&goal={ends[1]}&coarsen=6"
 
 
-OFFICE_PASSAGES = {"north": (104, 16), "middle": (145, 12), "south": (186, 18)}
+OFFICE_PASSAGES = {"north": (111, 16), "middle": (145, 12), "south": (173, 18)}
 """The first row and the number of rows of pixels of each passage of the office."""

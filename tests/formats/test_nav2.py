@@ -21,6 +21,7 @@ import manyways as mw
 from fuzzing import damaged, read_or_refusal
 from manyways.errors import ManywaysError
 from manyways.formats.nav2 import MapFile, parse_yaml, read_image, read_nav2
+from manyways.formats.placed_maps import OPEN_GRID
 from manyways.model.occupancy import state_occupancy
 
 
@@ -80,7 +81,7 @@ def test_a_small_nav2_map(write):
     assert (mdp.layout.blocked == BLOCKED).all(), "occupied and unknown pixels are blocked"
     assert (position(mdp, "start"), position(mdp, "goal")) == ((2, 0), (0, 3))
     assert mdp.layout.metres_per_cell == 0.5
-    same = mw.grid_world(BLOCKED, (2, 0), (0, 3), directions=8, enterable_walls=False, goal_reward=30.0)
+    same = mw.grid_world(BLOCKED, (2, 0), (0, 3), goal_reward=30.0, **OPEN_GRID)
     assert mdp.digest == same.digest
     assert read_nav2(write(), start="0,2", goal=(3, 0), unit="cells", goal_reward=30.0).digest == mdp.digest
     assert read_nav2(write(), **ENDS, directions=4, enterable_walls=True).digest == (

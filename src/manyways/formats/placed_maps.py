@@ -17,8 +17,8 @@ from manyways.worlds.grid import LARGEST_WORLD
 LARGEST_MAP_FILE = 256 * 2**20
 MOST_CELLS = 64_000_000
 """Cells or pixels of a map, blocked ones included; free cells are limited by `LARGEST_WORLD`."""
-OPEN_GRID: dict[str, Any] = {"directions": 8, "enterable_walls": False}
-"""The defaults of these maps, which differ from the paper's worlds."""
+OPEN_GRID: dict[str, Any] = {"directions": 8, "enterable_walls": False, "diagonal_steps": math.sqrt(2)}
+"""The defaults of these maps, which differ from the paper's worlds. The number of steps of a way is its length in cells."""
 PLACED = {**GRID, "start": any_text, "goal": any_text}
 """The settings of these maps."""
 

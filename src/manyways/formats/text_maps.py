@@ -16,7 +16,7 @@ import numpy as np
 
 from manyways.errors import SettingError, SourceError, check_number
 from manyways.files import read_text
-from manyways.formats.format import FORMATS, Format, integer, truth
+from manyways.formats.format import FORMATS, Format, integer, number, truth
 from manyways.formats.room_worlds import REWARDS as GRID_REWARDS
 from manyways.model.mdp import MDP
 from manyways.worlds.grid import LARGEST_WORLD, grid_world
@@ -111,7 +111,7 @@ def read_map(path: Path, **settings: Any) -> MDP:
     return reader(text, path.stem, **settings)
 
 
-GRID = {**GRID_REWARDS, "directions": integer, "enterable_walls": truth}
+GRID = {**GRID_REWARDS, "directions": integer, "enterable_walls": truth, "diagonal_steps": number}
 """The settings of worlds on grids, which are arguments of `grid_world`."""
 TEXT_MAPS = FORMATS.add(
     Format("text maps and JSON world files", read_map, endings=(".txt", ".json"), settings=GRID, example="map.txt")

@@ -47,11 +47,12 @@ def thin(begin, neighbours, where, queue, kept, scratch):
             here = stack[size]
             for i in range(begin[here], begin[here + 1]):
                 other = neighbours[i]
-                if kept[other] and other != part and seen[other] != stamp:
-                    if abs(where[other, 0] - where[part, 0]) <= 1 and abs(where[other, 1] - where[part, 1]) <= 1:
-                        seen[other] = stamp
-                        stack[size] = other
-                        size += 1
+                if not kept[other] or other == part or seen[other] == stamp:
+                    continue
+                if abs(where[other, 0] - where[part, 0]) <= 1 and abs(where[other, 1] - where[part, 1]) <= 1:
+                    seen[other] = stamp
+                    stack[size] = other
+                    size += 1
         for i in range(begin[part], begin[part + 1]):
             if kept[neighbours[i]] and seen[neighbours[i]] == stamp:
                 around -= 1

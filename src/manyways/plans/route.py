@@ -54,7 +54,7 @@ class Route:
         points: (n, 2) x and y of each, in metres in the frame of the map, or column and row of the cell.
         unit: "m" or "cells", as `Grid.unit`; rows of cells grow downwards.
         names: (n,) of the states.
-        probability: that a run of the plan takes exactly this path.
+        probability: that a run of the plan takes exactly this path, however long it waits in a state.
         frame: the name of the frame, for ROS.
     """
 
@@ -116,7 +116,7 @@ def likely_route(mdp: MDP, policy: Floats) -> Route:
     """
     if mdp.layout is None:
         raise SettingError(f"{mdp.name} has no map, so its plans have no routes")
-    step, start, goal = chain(mdp, policy), int(np.argmax(mdp.start)), _goal(mdp, policy)
+    step, start, goal = _leaving(chain(mdp, policy)), int(np.argmax(mdp.start)), _goal(mdp, policy)
     path = likeliest_path(_aimed(mdp, policy, step), start, goal)
     if path is None:
         path = likeliest_path(step, start, goal)
@@ -156,6 +156,15 @@ def _goal(mdp: MDP, policy: Floats) -> Bools:
     if ends is None:
         raise SettingError(f"{mdp.name} has no goal, so its plans have no routes: no state has the label {GOAL!r}")
     return np.add.reduceat(ends * policy, mdp.first_choice[:-1]) > 0
+
+
+def _leaving(step: Sparse) -> Sparse:
+    """(S, S) where a chain goes when it leaves each state: without the steps that stay."""
+    source = np.repeat(np.arange(step.shape[0]), np.diff(step.indptr))
+    away = step.indices != source
+    out = np.bincount(source[away], step.data[away], minlength=step.shape[0])
+    begin = np.concatenate([[0], np.cumsum(np.bincount(source[away], minlength=step.shape[0]))])
+    return sparse.csr_array((step.data[away] / out[source[away]], step.indices[away], begin), shape=step.shape)
 
 
 def _aimed(mdp: MDP, policy: Floats, step: Sparse) -> Sparse:

@@ -7,7 +7,8 @@ available. 'stop' always stays in the cell. The goal has a single action, which 
 In the paper every cell is a state, including walls and obstacles: they can be entered, at a penalty. With
 `enterable_walls=False`, walls are not states: no move leads or slips into them. With `directions=8` there are diagonal
 moves too. A diagonal move needs both cells that it passes between to be enterable, as in the MovingAI benchmark, so it
-never cuts the corner of a wall.
+never cuts the corner of a wall. It can take longer than other moves (`diagonal_steps`): it then stays in the cell with some
+probability, once more in each step, so that it takes that many steps on average.
 
 The goal pays 200 by default, as in the paper's nine rooms, but on maps with longer ways it pays five times what the
 shortest way to it costs. A plan that earns 10 % less than the best one then takes a way that is about 9 to 11 % longer, on
@@ -24,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from scipy import ndimage, sparse
+from scipy.sparse import csgraph
 
 from manyways.errors import ModelError, SettingError, check_number
 from manyways.model.layout import Grid
@@ -61,21 +63,17 @@ class Dynamics:
     step_reward: float = -1.2
     directions: int = 4
     enterable_walls: bool = True
+    diagonal_steps: float = 1.0
     labels: Mapping[str, Bools] | None = None
 
     def __post_init__(self) -> None:
         check_number("correct_transition", self.correct_transition, 0, 1)
+        check_number("diagonal_steps", self.diagonal_steps, 1)
         for what in ("wall_reward", "goal_reward", "step_reward"):
             if what != "goal_reward" or self.goal_reward is not None:
                 check_number(what, getattr(self, what))
         object.__setattr__(self, "directions", int(_one_of("directions", self.directions, 4, 8)))
         object.__setattr__(self, "enterable_walls", bool(_one_of("enterable_walls", self.enterable_walls, False, True)))
-
-    def reward_at_goal(self, shortest: int) -> float:
-        """The reward of the goal, if the shortest way to it has so many moves."""
-        if self.goal_reward is not None:
-            return self.goal_reward
-        return max(LEAST_GOAL_REWARD, -GOAL_TO_WAY * shortest * self.step_reward)
 
 
 def grid_world(
@@ -89,6 +87,7 @@ def grid_world(
     step_reward: float = -1.2,
     directions: int = 4,
     enterable_walls: bool = True,
+    diagonal_steps: float = 1.0,
     labels: dict[str, Bools] | None = None,
     name: str = "grid",
 ) -> MDP:
@@ -105,13 +104,24 @@ def grid_world(
         directions: 4, or 8 to include diagonal moves.
         enterable_walls: whether walls are states. If not, the states are the cells that can be reached from the start
             without passing through the goal; the layout still shows the whole grid.
+        diagonal_steps: the mean number of steps that a diagonal move takes, at least 1. With the square root of 2, the
+            number of steps of a way is its length; with 1, a zigzag is as short as a straight line.
         labels: additional sets of cells by name, each (rows, columns).
         name: the name of the model.
     """
     walls = np.asarray(walls, dtype=bool)
     if walls.ndim != 2 or walls.size == 0:
         raise ModelError(f"a grid world needs a (rows, columns) array of walls, found shape {walls.shape}")
-    given = Dynamics(correct_transition, wall_reward, goal_reward, step_reward, directions, enterable_walls, labels)
+    given = Dynamics(
+        correct_transition,
+        wall_reward,
+        goal_reward,
+        step_reward,
+        directions,
+        enterable_walls,
+        diagonal_steps,
+        labels,
+    )
     start, goal = (int(start[0]), int(start[1])), (int(goal[0]), int(goal[1]))
     _check_ends(walls, start, goal)
 
@@ -150,7 +160,11 @@ def assembled(
 
     wall = layout.blocked.ravel()[layout.cells]
     reward = np.where(wall, given.wall_reward, given.step_reward)
-    reward[goal_state] = given.reward_at_goal(_shortest(neighbour, wall, start_state, goal_state))
+    if given.goal_reward is not None:
+        reward[goal_state] = given.goal_reward
+    else:
+        way = _shortest(neighbour, moves, given, wall, start_state, goal_state)
+        reward[goal_state] = max(LEAST_GOAL_REWARD, -GOAL_TO_WAY * way * given.step_reward)
     at = np.arange(len(neighbour))
     marks = {"wall": wall, "start": at == start_state, "goal": at == goal_state}
     first = marks["start"].astype(float)
@@ -163,7 +177,7 @@ def assembled(
         marks[label] = flat[layout.cells]
     steps = [step for _, step in moves]
     return MDP(
-        transitions=_transitions(neighbour, state, action, steps, given.correct_transition, start_state, goal_state),
+        transitions=_transitions(neighbour, state, action, steps, given, start_state, goal_state),
         reward=reward[state],
         first_choice=np.concatenate([[0], np.cumsum(offered.sum(axis=1))]),
         start=first,
@@ -176,17 +190,14 @@ def assembled(
     )
 
 
-def _shortest(neighbour: Ints, wall: Bools, start: int, goal: int) -> int:
-    """The number of moves of the shortest way from the start to the goal that enters no wall (S,)."""
-    seen, frontier, moves = wall.copy(), np.array([start]), 0
-    seen[start] = True
-    while not seen[goal]:
-        found = neighbour[frontier].ravel()
-        found = np.unique(found[found >= 0])
-        frontier = found[~seen[found]]
-        seen[frontier] = True
-        moves += 1
-    return moves
+def _shortest(neighbour: Ints, moves: Moves, given: Dynamics, wall: Bools, start: int, goal: int) -> float:
+    """The mean number of steps of the shortest way from the start to the goal that enters no wall (S,), without slips."""
+    lasts = np.array([given.diagonal_steps if down and right else 1.0 for _, (down, right) in moves])
+    there = (neighbour >= 0) & ~wall[neighbour]
+    state, move = np.nonzero(there)
+    begin = np.concatenate([[0], np.cumsum(np.count_nonzero(there, axis=1))])
+    graph = sparse.csr_array((lasts[move], neighbour[state, move], begin), shape=(len(neighbour),) * 2)
+    return float(csgraph.dijkstra(graph, indices=start, unweighted=given.diagonal_steps == 1)[goal])
 
 
 def _one_of(what: str, value: Any, *choices: Any) -> Any:
@@ -259,7 +270,7 @@ def _transitions(
     state: Ints,
     action: Ints,
     moves: list[tuple[int, int]],
-    correct: float,
+    given: Dynamics,
     start: int,
     goal: int,
 ) -> Sparse:
@@ -268,7 +279,7 @@ def _transitions(
     The columns of the arrays below are the moves, including 'stop', in the order of the states they lead to. The
     entries selected row by row therefore form a CSR matrix with sorted columns.
     """
-    stop = len(moves)
+    stop, correct = len(moves), given.correct_transition
     steps = [*moves, (0, 0)]
     order = sorted(range(stop + 1), key=steps.__getitem__)
     around = np.column_stack([neighbour, np.arange(len(neighbour), dtype=np.int32)])
@@ -283,6 +294,10 @@ def _transitions(
     chance[:, order.index(stop)] = 0.0
     aimed = np.argsort(order)[action]
     chance[np.arange(len(state)), aimed] = np.where(stopping | (others < 1)[state], 1.0, correct)
+    if given.diagonal_steps > 1:
+        diagonal = np.array([down != 0 and right != 0 for down, right in steps])[action]
+        chance[diagonal] /= given.diagonal_steps
+        chance[diagonal, order.index(stop)] = 1 - 1 / given.diagonal_steps
     real = chance > 0
     begin = np.concatenate([[0], np.cumsum(np.count_nonzero(real, axis=1))])
     return sparse.csr_array((chance[real], around[state][real], begin), shape=(len(state), len(neighbour)))
