@@ -84,7 +84,7 @@ def office(folder: Path, yaw: float = 0.0) -> str:
     (folder / "office.pgm").write_bytes(f"P5\n{wide} {high}\n255\n".encode() + pixels.tobytes())
     (folder / "office.yaml").write_text(
         f"image: office.pgm\nmode: trinary\nresolution: {resolution}\norigin: [-3.0, 1.5, {yaw!r}]\nnegate: 0\n"
-        "occupied_thresh: 0.65\nfree_thresh: 0.25\n"
+        "occupied_thresh: 0.65\nfree_thresh: 0.196\n"
     )
     right, up = 50 * resolution, 150 * resolution
     far = 350 * resolution
