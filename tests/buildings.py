@@ -10,8 +10,8 @@ import numpy as np
 def building(folder: Path) -> str:
     """A nav2 map of 200 x 150 pixels: a south hall and a north hall, joined by a west, a middle and an east passage.
 
-    There are doors, pillars and a table in the halls. Returns the source of the model, from the middle of the south to the
-    middle of the north.
+    There are doors, pillars and a table in the halls. Diagonal moves take one step, so the passages are about equally far.
+    Returns the source of the model, from the middle of the south to the middle of the north.
     """
     wide, high = 200, 150
     free = np.zeros((high, wide), bool)
@@ -29,7 +29,7 @@ def building(folder: Path) -> str:
     (folder / "building.yaml").write_text(
         "image: building.pgm\nresolution: 0.1\norigin: [0, 0, 0]\nnegate: 0\noccupied_thresh: 0.65\nfree_thresh: 0.196\n"
     )
-    return f"{folder / 'building.yaml'}?start=10,1.5&goal=10,13.5&coarsen=2"
+    return f"{folder / 'building.yaml'}?start=10,1.5&goal=10,13.5&coarsen=2&diagonal_steps=1"
 
 
 PASSAGES = {"west": (58, 74), "middle": (92, 108), "east": (126, 142)}
