@@ -353,6 +353,7 @@ def test_plans_on_a_robots_map_take_different_corridors(write, tmp_path):
         unit="cells",
         step_reward=-1.0,
         goal_reward=60.0,
+        diagonal_steps=1.0,
         labels={lane: inside & (abs(row - at) <= 1) for lane, at in lanes.items()},
     )
     plans = mw.plan(mdp, k=3, behaviour=mw.Labels(tuple(lanes)))

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 import manyways as mw
 from buildings import OFFICE_PASSAGES, office
 from manyways.formats.nav2 import parse_yaml, read_image, read_nav2
 from manyways.formats.text_maps import world_from_rows
+from manyways.formats.writer import write_model
 from manyways.model.occupancy import chain, deterministic, state_occupancy
 from manyways.plans.route import likeliest_path, likely_route
 
@@ -105,6 +107,30 @@ def test_the_origin_is_kept_in_plan_files(offices, tmp_path):
     np.testing.assert_array_equal(layout.coordinates(), offices.mdp.layout.coordinates())
 
 
+def test_the_map_is_kept_in_npz_files(offices, tmp_path):
+    mdp = offices.mdp
+    write_model(mdp, tmp_path / "office.npz")
+    again = mw.read(tmp_path / "office.npz")
+    assert again.digest == mdp.digest
+    assert [again.state_name(s) for s in range(again.n_states)] == [mdp.state_name(s) for s in range(mdp.n_states)]
+    for name in ("cells", "blocked", "goals", "offsets"):
+        np.testing.assert_array_equal(getattr(again.layout, name), getattr(mdp.layout, name))
+    for name in ("origin", "metres_per_cell", "blocked_means"):
+        assert getattr(again.layout, name) == getattr(mdp.layout, name)
+    with np.load(tmp_path / "office.npz") as file:
+        arrays = dict(file)
+    for change, message in (
+        ({"map:origin": np.zeros(2)}, "'map:origin' must have the shape"),
+        ({"map:blocked": None}, "a map needs the arrays map:cells and map:blocked, found map:cells"),
+        ({"map:cells": arrays["map:cells"].astype(float)}, "'map:cells' has the wrong type, float64"),
+        ({"map:cells": arrays["map:cells"] + 10**6}, "grid cells must lie in"),
+    ):
+        changed = {name: array for name, array in (arrays | change).items() if array is not None}
+        np.savez(tmp_path / "damaged.npz", **changed)
+        with pytest.raises(mw.ManywaysError, match=message):
+            mw.read(tmp_path / "damaged.npz")
+
+
 def test_models_with_fewer_states_keep_the_places_of_the_others(offices):
     mdp = offices.mdp
     part = mdp.without(states=[mdp.state_name(40)])
@@ -147,8 +173,6 @@ def best_by_enumeration(step: np.ndarray, start: int, goal: np.ndarray) -> float
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6))
 def test_the_likeliest_path_of_small_chains(seed, size):
-    from scipy import sparse
-
     rng = np.random.default_rng(seed)
     step = rng.dirichlet(np.full(size, 0.4), size) * (rng.random((size, size)) < 0.6)
     goal = np.arange(size) == size - 1
@@ -242,7 +266,7 @@ def test_routes_on_large_maps():
     """A quarter of a million states; the way is known."""
     walls = np.zeros((500, 500), bool)
     mdp = mw.grid_world(walls, (0, 0), (0, 499), enterable_walls=False)
-    row, column = np.divmod(np.arange(mdp.n_states), 500)
+    column = np.arange(mdp.n_states) % 500
     name = np.where(column == 499, mdp.action_names.index("up"), mdp.action_names.index("right"))
     name[499] = mdp.action_names.index("stop")
     policy = mw.Policy(mdp, (mdp.actions == name[mdp.choice_state]).astype(float))
@@ -385,7 +409,7 @@ def test_policies_act_on_cells_of_maps_without_an_origin():
     assert names[plan.act((2, 1), RNG)] == "down", "column 2, row 1"
     with pytest.raises(mw.SettingError, match=r"\(column 1, row 1\) lies in a cell that .* is \(column 1, row 0\)"):
         plan.act((1, 1), RNG)
-    with pytest.raises(mw.SettingError, match="must be column and row of a cell, two integers; found 0.5, 1"):
+    with pytest.raises(mw.SettingError, match=r"must be column and row of a cell, two integers; found 0\.5, 1"):
         plan.act((0.5, 1), RNG)
     with pytest.raises(mw.SettingError, match=r"outside the map; the nearest free cell is \(column 2, row 2\)"):
         plan.act((7, 2), RNG)

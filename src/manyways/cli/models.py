@@ -67,13 +67,13 @@ def export(
     if not 1 <= plan <= plans.k:
         raise SettingError(f"there are plans 1 to {plans.k}, found {plan}")
     chosen = plans[plan - 1]
-    way = None if route is None else chosen.route()  # before the first file is written: there may be none
-    if out is not None:
-        print(f"plan {plan} written to {chosen.save(out)}")
-    if way is not None and route is not None:
+    if route is not None:
+        way = chosen.route()
         print(f"route of plan {plan}, {len(way)} points, written to {way.save(route)}")
     if layer is not None:
         print(f"layer of plan {plan} written to {chosen.save_layer(layer)} and {layer.with_suffix('.yaml')}")
+    if out is not None:
+        print(f"plan {plan} written to {chosen.save(out)}")
 
 
 @app.command(epilog="Example: manyways simulate plans.mw --plan 3 --steps 10000")

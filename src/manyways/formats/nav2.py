@@ -143,7 +143,7 @@ class _Frame:
         """The centre of a pixel, in both units."""
         row, column = cell
         right, up = ((at + 0.5) * self.map.resolution for at in (column, self.rows - 1 - row))
-        x, y = to_world(self.map.origin, np.float64(right), np.float64(up))
+        x, y = to_world(self.map.origin, right, up)
         return f"{x:.6g} m, {y:.6g} m: column {column:.12g}, row {row:.12g} of the image"
 
     def placed(self, world: MDP, coarsen: int) -> Grid:
@@ -155,9 +155,8 @@ class _Frame:
         if layout is None:
             raise ModelError(f"{world.name} has no layout")
         below = (layout.shape[0] * coarsen - self.rows) * resolution
-        x, y = to_world(self.map.origin, np.float64(0.0), np.float64(-below))
-        origin = (float(x), float(y), self.map.origin[2])
-        return replace(layout, metres_per_cell=coarsen * resolution, origin=origin)
+        corner = to_world(self.map.origin, 0.0, -below)
+        return replace(layout, metres_per_cell=coarsen * resolution, origin=(*corner, self.map.origin[2]))
 
 
 # ---- the YAML file ------------------------------------------------------------------------------

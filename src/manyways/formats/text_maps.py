@@ -63,16 +63,16 @@ def world_from_rows(rows: Sequence[Any], name: str, **settings: Any) -> MDP:
     cells = sum(map(len, rows))
     if cells > LARGEST_WORLD:
         raise SourceError(f"{name}: the map has {cells:,} cells; it may have at most {LARGEST_WORLD:,}")
-    for number, row in enumerate(rows, start=1):
+    for count, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]):
             raise SourceError(
-                f"{name}: row {number} of the map has {len(row)} cells, the first has {len(rows[0])}; "
+                f"{name}: row {count} of the map has {len(row)} cells, the first has {len(rows[0])}; "
                 "rows must have the same length"
             )
         for column, character in enumerate(row, start=1):
             if character not in CHARACTERS:
                 raise SourceError(
-                    f"{name}: unknown character {character!r} in row {number}, column {column}; "
+                    f"{name}: unknown character {character!r} in row {count}, column {column}; "
                     f"the characters of a map are {' '.join(CHARACTERS)}"
                 )
     cells = np.array([list(row) for row in rows])

@@ -26,12 +26,12 @@ ON_THE_EDGE = 1e-9
 floating point."""
 
 
-def to_world(origin: tuple[float, float, float], right: Floats, up: Floats) -> tuple[Floats, Floats]:
+def to_world(origin: tuple[float, float, float], right: Any, up: Any) -> tuple[Any, Any]:
     """x and y in metres of places that lie so many metres right of and above a lower left corner.
 
     Args:
         origin: x, y and yaw of the corner; the yaw is in radians, counterclockwise.
-        right, up: metres along the bottom and along the left side.
+        right, up: metres along the bottom and along the left side, numbers or arrays.
     """
     x, y, yaw = origin
     return x + math.cos(yaw) * right - math.sin(yaw) * up, y + math.sin(yaw) * right + math.cos(yaw) * up

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from manyways.errors import ManywaysError, SettingError, SourceError, check_integer
 from manyways.files import write_bytes
@@ -20,7 +22,7 @@ from manyways.plans import policy_files
 from manyways.plans.route import Route, likely_route
 from manyways.types import Floats, Ints
 
-Observation = int | str | Sequence[float] | np.ndarray
+Observation = int | str | Sequence[float] | NDArray[Any]
 """What a policy acts on: an observation or the number of a state, the name of a state, or a position (x, y)."""
 
 
@@ -105,7 +107,7 @@ class Policy:
             )
         return int(self.mdp.actions[self.choose(state, rng)])
 
-    def _state_at(self, position: Sequence[float] | np.ndarray) -> int:
+    def _state_at(self, position: Any) -> int:
         """The state at a position (x, y)."""
         if self.mdp.layout is None:
             raise SettingError(f"{self.mdp.name} has no map, so a state cannot be given by its position")

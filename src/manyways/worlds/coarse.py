@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import ndimage, sparse
 from scipy.sparse import csgraph
 
@@ -153,7 +154,7 @@ def pieces_of(blocked: Bools, n: int, pixels: tuple[tuple[int, int], ...] = ()) 
     place = np.full(rows * columns, -1, np.int64)
     place[partly] = np.arange(len(partly))
 
-    def edge(side: tuple[Any, Any]) -> Ints:
+    def edge(side: tuple[Any, Any]) -> NDArray[np.int32]:
         """(rows, columns, n) the pieces of the pixels on one side of each cell; -1 where it is blocked."""
         found = np.repeat(whole[:, None], n, axis=1)
         found[partly] = of_label[label[:, *side]]
@@ -180,7 +181,7 @@ def pieces_of(blocked: Bools, n: int, pixels: tuple[tuple[int, int], ...] = ()) 
     return Pieces((rows, columns), cells[order], offsets, sizes, links[0], links[1], ends)
 
 
-def _measured(label: Ints, count: int, n: int) -> tuple[Ints, Ints, Floats]:
+def _measured(label: NDArray[np.int32], count: int, n: int) -> tuple[Ints, Ints, Floats]:
     """Of each labelled piece: its entry in the stack, its size, and the offset of a pixel in its middle."""
     entry, row, column = np.nonzero(label)
     of = label[entry, row, column] - 1
@@ -247,7 +248,7 @@ def _moves(pieces: Pieces, directions: int) -> tuple[Moves, Ints]:
         begin = links.indptr[:-1]
         for rank in range(max(1, int(np.diff(links.indptr).max(initial=0)))):
             there = np.flatnonzero(np.diff(links.indptr) > rank)
-            target = np.full(len(pieces.cells), -1, np.int32)
+            target = np.full(len(pieces.cells), -1)
             target[there] = links.indices[begin[there] + rank]
             said = name if rank == 0 else f"{name} {rank + 1}"
             (more if rank else first).append((said, step))
