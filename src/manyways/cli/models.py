@@ -51,7 +51,7 @@ def export(
         ),
     ] = None,
 ) -> None:
-    """Write one plan for other programs: policy, route on the map, layer for the map."""
+    """Write a plan's policy, route or map layer for other programs."""
     from manyways.errors import SettingError
     from manyways.plans import load
     from manyways.plans.map_layer import check_layer_path

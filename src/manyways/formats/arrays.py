@@ -250,7 +250,7 @@ def _check_map(npz: Npz, drawn: Sequence[str]) -> None:
 
 
 def _map_from(part: Mapping[str, np.ndarray | None]) -> Grid:
-    plain = {name: value for name, value in part.items() if value is not None}
+    plain: dict[str, Any] = {name: value for name, value in part.items() if value is not None}
     if "blocked_means" in plain:
         plain["blocked_means"] = str(plain["blocked_means"])
     if "metres_per_cell" in plain:

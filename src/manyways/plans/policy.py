@@ -94,11 +94,10 @@ class Policy:
             SettingError: if there is no such state. For a position in a blocked cell or outside the map, it names the
                 nearest free cell.
         """
-        if isinstance(observation, (tuple, list)) or (
-            isinstance(observation, np.ndarray) and observation.shape == (2,)
-        ):
-            return int(self.mdp.actions[self.choose(self._state_at(observation), rng)])
-        state = self._state_of.get(observation if isinstance(observation, str) else int(observation))
+        seen: Any = observation
+        if isinstance(seen, (tuple, list)) or np.shape(seen) == (2,):
+            return int(self.mdp.actions[self.choose(self._state_at(seen), rng)])
+        state = self._state_of.get(seen if isinstance(seen, str) else int(seen))
         if state is None:
             known = [observation for observation in self._state_of if isinstance(observation, int)]
             raise SettingError(
