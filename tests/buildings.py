@@ -10,8 +10,8 @@ import numpy as np
 def building(folder: Path) -> str:
     """A nav2 map of 200 x 150 pixels: a south hall and a north hall, joined by a west, a middle and an east passage.
 
-    There are doors, pillars and a table in the halls. Returns the source of the model, from the middle of the south to the
-    middle of the north.
+    There are doors, pillars and a table in the halls. Diagonal moves take one step, so the passages are about equally far.
+    Returns the source of the model, from the middle of the south to the middle of the north.
     """
     wide, high = 200, 150
     free = np.zeros((high, wide), bool)
@@ -29,7 +29,7 @@ def building(folder: Path) -> str:
     (folder / "building.yaml").write_text(
         "image: building.pgm\nresolution: 0.1\norigin: [0, 0, 0]\nnegate: 0\noccupied_thresh: 0.65\nfree_thresh: 0.196\n"
     )
-    return f"{folder / 'building.yaml'}?start=10,1.5&goal=10,13.5&coarsen=2"
+    return f"{folder / 'building.yaml'}?start=10,1.5&goal=10,13.5&coarsen=2&diagonal_steps=1"
 
 
 PASSAGES = {"west": (58, 74), "middle": (92, 108), "east": (126, 142)}
@@ -62,3 +62,38 @@ def open_field(folder: Path) -> str:
     path = folder / "field.txt"
     path.write_text("\n".join("".join(row) for row in cells) + "\n")
     return str(path)
+
+
+def office(folder: Path, yaw: float = 0.0) -> str:
+    """A nav2 map of 400 x 300 pixels of 0.05 m: a west and an east room, a wall between them with three passages.
+
+    The passages are 0.8 m, 0.6 m and 0.9 m wide and 1 m long; desks stand in the rooms, and some pixels are noise.
+    The frame begins at (-3 m, 1.5 m). Returns the source of the model, from the west to the east, with cells of 0.3 m.
+    """
+    wide, high, resolution = 400, 300, 0.05
+    pixels = np.full((high, wide), 205, np.uint8)  # unknown
+    pixels[8:292, 8:392] = 254
+    pixels[[8, 9, 290, 291], 8:392] = pixels[8:292, [8, 9, 390, 391]] = 0
+    pixels[10:290, 190:210] = 0
+    for top, width in OFFICE_PASSAGES.values():
+        pixels[top : top + width, 190:210] = 254
+    for row, column in ((60, 60), (210, 90), (60, 290), (220, 320)):  # desks
+        pixels[row : row + 24, column : column + 40] = 0
+    rng = np.random.default_rng(0)
+    pixels[rng.integers(12, 288, 25), rng.integers(220, 388, 25)] = 0
+    (folder / "office.pgm").write_bytes(f"P5\n{wide} {high}\n255\n".encode() + pixels.tobytes())
+    (folder / "office.yaml").write_text(
+        f"image: office.pgm\nmode: trinary\nresolution: {resolution}\norigin: [-3.0, 1.5, {yaw!r}]\nnegate: 0\n"
+        "occupied_thresh: 0.65\nfree_thresh: 0.196\n"
+    )
+    right, up = 50 * resolution, 150 * resolution
+    far = 350 * resolution
+    ends = [
+        f"{-3.0 + np.cos(yaw) * x - np.sin(yaw) * up:.4f},{1.5 + np.sin(yaw) * x + np.cos(yaw) * up:.4f}"
+        for x in (right, far)
+    ]
+    return f"{folder / 'office.yaml'}?start={ends[0]}&goal={ends[1]}&coarsen=6"
+
+
+OFFICE_PASSAGES = {"north": (111, 16), "middle": (145, 12), "south": (173, 18)}
+"""The first row and the number of rows of pixels of each passage of the office."""

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         SpreadDivergence,
     )
     from manyways.planning import plan
-    from manyways.plans import Certificate, Plan, PlanSet, Policy, load, load_policy, verify
+    from manyways.plans import Certificate, Plan, PlanSet, Policy, Route, load, load_policy, verify
     from manyways.plans.simulation import simulate
     from manyways.polytope import Average, Criterion, Discounted, Episodic, Limits, Polytope
     from manyways.preferences import PossibleRewards, PreferencePrior, Preferences
@@ -112,7 +112,7 @@ _HOME = {
         "SpreadDivergence",
     ),
     "planning": ("plan",),
-    "plans": ("Certificate", "Plan", "PlanSet", "Policy", "load", "load_policy", "verify"),
+    "plans": ("Certificate", "Plan", "PlanSet", "Policy", "Route", "load", "load_policy", "verify"),
     "plans.simulation": ("simulate",),
     "polytope": ("Average", "Criterion", "Discounted", "Episodic", "Limits", "Polytope"),
     "preferences": ("PossibleRewards", "PreferencePrior", "Preferences"),
@@ -173,6 +173,7 @@ __all__ = [
     "Regions",
     "Representative",
     "Results",
+    "Route",
     "Serving",
     "SetObjective",
     "SettingError",

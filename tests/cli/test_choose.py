@@ -42,7 +42,8 @@ def conversation(*answers: int) -> mw.Conversation:
 
 
 def test_two_rounds_from_a_pipe(choose, here):
-    answer = choose("2\n1\nq\n", *MAP, "--out", "mine.mwc", "--reward", "learned.json", "--policy", "plan.json")
+    written = ("--reward", "learned.json", "--policy", "plan.json", "--route", "way.csv")
+    answer = choose("2\n1\nq\n", *MAP, "--out", "mine.mwc", *written)
     assert (answer.code, answer.err) == (DONE, "")
     talk = conversation(2, 1)
     assert answer.out.count("Which would you take? [1-3, u = back, q = stop]") == 3
@@ -59,8 +60,9 @@ def test_two_rounds_from_a_pipe(choose, here):
     learned = mw.LearnedPreference.load("learned.json", talk.plans.mdp)
     np.testing.assert_array_equal(learned.mean, talk.preference.mean)
     policy = mw.load_policy("plan.json", talk.plans.mdp)
+    assert Path("way.csv").read_bytes() == policy.route().to_bytes(".csv")
     np.testing.assert_array_equal(policy.probabilities, talk.plans.policies[talk.rounds[-1].best])
-    assert files(here) == {"mine.mwc", "learned.json", "plan.json"}
+    assert files(here) == {"mine.mwc", "learned.json", "plan.json", "way.csv"}
 
 
 def test_going_back_and_wrong_answers(choose):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import manyways as mw
+from buildings import office
 from manyways.formats.arrays import write_npz
 from manyways.gallery import example_file
 
@@ -51,6 +52,37 @@ def test_export_and_simulate(kept, tmp_path):
     assert abs(run["model"]["mean"] - run["computed"]) <= 4 * run["model"]["standard_error"]
     assert "environment" not in run
     assert "run in the model" in manyways("simulate", kept).stdout
+
+
+def test_export_of_a_route_and_a_layer(tmp_path):
+    yaml = pytest.importorskip("yaml")
+    plans = mw.plan(office(tmp_path), k=1)
+    file = str(plans.save(tmp_path / "plans.mw"))
+    answer = manyways("export", file, "--route", str(tmp_path / "way.yaml"), "--layer", str(tmp_path / "time.pgm"))
+    assert answer.returncode == 0, answer.stderr
+    route = plans[0].route()
+    assert f"route of plan 1, {len(route)} points, written to" in answer.stdout
+    assert "time.pgm and" in answer.stdout
+    path = yaml.safe_load((tmp_path / "way.yaml").read_text())
+    assert [pose["pose"]["position"]["x"] for pose in path["poses"]] == [round(x, 6) for x, _ in route.points.tolist()]
+    assert (tmp_path / "time.yaml").exists()
+    assert not (tmp_path / "way.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "nothing to write: give a policy file, --route FILE or --layer FILE"),
+        (("--route", "way.txt"), "a route ends in one of .csv, .json, .yaml"),
+        (("--layer", "time.png"), "a layer of a map ends in .pgm"),
+        (("--layer", "time.pgm"), "has no map with an origin in metres"),
+        (("--route", "way.yaml"), "save the route as .csv or .json, in cells"),
+    ],
+)
+def test_what_cannot_be_exported_is_refused(kept, options, message):
+    answer = manyways("export", kept, *options)
+    assert answer.returncode == 2
+    assert message in answer.stderr
 
 
 @pytest.mark.parametrize("ending", [".npz", ".drn", ".tra"])

@@ -14,6 +14,7 @@ import manyways as mw
 from fuzzing import damaged, read_or_refusal
 from manyways.errors import ManywaysError
 from manyways.formats.movingai import read_movingai, world_from_movingai
+from manyways.formats.placed_maps import OPEN_GRID
 
 MAZE = "type octile\nheight 3\nwidth 5\nmap\n..@..\n.T.G.\n..S.W\n"
 
@@ -34,7 +35,7 @@ def test_a_small_movingai_map(tmp_path):
     assert mdp.name == "maze"
     assert (position(mdp, "start"), position(mdp, "goal")) == ((1, 0), (0, 4))
     assert (mdp.layout.blocked == walls).all()
-    same = mw.grid_world(walls, (1, 0), (0, 4), directions=8, enterable_walls=False, step_reward=-1.0)
+    same = mw.grid_world(walls, (1, 0), (0, 4), step_reward=-1.0, **OPEN_GRID)
     assert mdp.digest == same.digest
     entered = read_movingai(path, start="0,1", goal=(4, 0), directions=4, enterable_walls=True)
     assert entered.digest == mw.grid_world(walls, (1, 0), (0, 4)).digest

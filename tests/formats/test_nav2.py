@@ -21,6 +21,7 @@ import manyways as mw
 from fuzzing import damaged, read_or_refusal
 from manyways.errors import ManywaysError
 from manyways.formats.nav2 import MapFile, parse_yaml, read_image, read_nav2
+from manyways.formats.placed_maps import OPEN_GRID
 from manyways.model.occupancy import state_occupancy
 
 
@@ -80,7 +81,7 @@ def test_a_small_nav2_map(write):
     assert (mdp.layout.blocked == BLOCKED).all(), "occupied and unknown pixels are blocked"
     assert (position(mdp, "start"), position(mdp, "goal")) == ((2, 0), (0, 3))
     assert mdp.layout.metres_per_cell == 0.5
-    same = mw.grid_world(BLOCKED, (2, 0), (0, 3), directions=8, enterable_walls=False, goal_reward=30.0)
+    same = mw.grid_world(BLOCKED, (2, 0), (0, 3), goal_reward=30.0, **OPEN_GRID)
     assert mdp.digest == same.digest
     assert read_nav2(write(), start="0,2", goal=(3, 0), unit="cells", goal_reward=30.0).digest == mdp.digest
     assert read_nav2(write(), **ENDS, directions=4, enterable_walls=True).digest == (
@@ -146,8 +147,14 @@ def test_coarse_cells_are_blocked_if_any_pixel_is(write):
     assert (mdp.layout.blocked == drawn(".#..", "....", "####")).all(), "what the image does not fill is blocked"
     assert (position(mdp, "start"), position(mdp, "goal")) == ((0, 0), (1, 3))
     assert mdp.layout.metres_per_cell == 1.0
-    with pytest.raises(mw.SourceError, match=r"column 2, row 1 of the image, in a cell of 2 x 2 pixels.* blocked"):
-        read_nav2(write(image=pgm(pixels)), start="2,1", goal="7,3", unit="cells", coarsen=2)
+    assert mdp.layout.offsets is not None
+    free = read_nav2(write(image=pgm(pixels)), start="2,1", goal="7,4", unit="cells", coarsen=2)
+    assert (free.layout.blocked == drawn("....", "....", "###.")).all(), "the cells of start and goal stay free"
+    assert (position(free, "start"), position(free, "goal")) == ((0, 1), (2, 3))
+    with pytest.raises(
+        mw.SourceError, match=r"column 3, row 0 of the image\) lies in a blocked cell; the nearest free "
+    ):
+        read_nav2(write(image=pgm(pixels)), start="3,0", goal="7,3", unit="cells", coarsen=2)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +165,11 @@ def test_coarse_cells_are_blocked_if_any_pixel_is(write):
         ({"start": (-1.1, 2.1)}, r"start \(-1.1 m, 2.1 m: column -1, row 2 of the image\) lies outside .* 4 columns"),
         ({"start": (0, 1e300)}, "start .* lies outside"),
         ({"start": (0, 1.7e308), "unit": "m"}, "start .* lies outside"),
-        ({"goal": (0.2, 3.2)}, r"goal \(0.2 m, 3.2 m: column 2, row 0 of the image\) lies in a blocked cell"),
+        (
+            {"goal": (0.2, 3.2)},
+            r"goal \(0.2 m, 3.2 m: column 2, row 0 of the image\) lies in a blocked cell; the nearest free cell is "
+            r"\(-0.25 m, 3.25 m: column 1, row 0 of the image\)",
+        ),
         ({"start": (2, 1), "unit": "cells"}, r"start \(0.25 m, 2.75 m: column 2, row 1 of the image\) lies in a block"),
         ({"start": (0.5, 1), "unit": "cells"}, "the start must be a cell, two integers x,y; found 0.5,1"),
         ({"unit": "feet"}, "unit must be one of m, cells, found 'feet'"),
@@ -198,11 +209,7 @@ def test_impossible_places_of_nav2_maps_are_refused(write, change, message):
         ("[-1.0, 2.0, 0.0]", "[-1.0, 2.0]", r"origin must be \[x, y, yaw\], found a list of 2"),
         ("[-1.0, 2.0, 0.0]", "home", r"origin must be \[x, y, yaw\], found 'home'"),
         ("[-1.0, 2.0, 0.0]", "[a, 2.0, 0]", r"origin\[0\] must be a finite number, found 'a'"),
-        (
-            "0.0]",
-            "1.57]",
-            "the origin's yaw is 1.57; rotated maps are not supported: rotate the image and set the yaw to 0",
-        ),
+        ("0.0]", "north]", r"origin\[2\] must be a finite number, found 'north'"),
         ("negate: 0", "negate: 2", "negate must be 0 or 1, found 2"),
         ("0.65", "0.1", "expected 0 <= free_thresh <= occupied_thresh <= 1, found 0.196 and 0.1"),
         ("trinary", "raw", "mode must be trinary or scale, found 'raw'"),
@@ -346,6 +353,7 @@ def test_plans_on_a_robots_map_take_different_corridors(write, tmp_path):
         unit="cells",
         step_reward=-1.0,
         goal_reward=60.0,
+        diagonal_steps=1.0,
         labels={lane: inside & (abs(row - at) <= 1) for lane, at in lanes.items()},
     )
     plans = mw.plan(mdp, k=3, behaviour=mw.Labels(tuple(lanes)))

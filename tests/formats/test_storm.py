@@ -11,6 +11,7 @@ from scipy import sparse
 from manyways.errors import SettingError, SourceError
 from manyways.formats.drn import read_drn, write_drn
 from manyways.formats.storm import _actions, read_storm
+from manyways.gallery import example_file
 from manyways.model.mdp import MDP
 from manyways.polytope import Polytope
 from manyways.worlds import four_rooms

@@ -40,6 +40,12 @@ def choose(
         Path | None,
         typer.Option(help="At the end, write the plan that was taken last to this file (.json .csv .npz .scheduler)."),
     ] = None,
+    route: Annotated[
+        Path | None,
+        typer.Option(
+            help="At the end, write the route of that plan on the map to this file (.csv .json .yaml); see export."
+        ),
+    ] = None,
 ) -> None:
     """Choose a plan by rounds that learn from your choices.
 
@@ -50,6 +56,7 @@ def choose(
     from manyways.errors import SettingError
     from manyways.files import check_writable
     from manyways.plans.policy_files import check_policy_path
+    from manyways.plans.route import check_route_path
 
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")  # bytes that are no text are refused like any other wrong answer
@@ -57,11 +64,13 @@ def choose(
     if resume is not None and given:
         raise SettingError(f"{', '.join(given)} cannot be used with --resume: {resume} has these settings")
     out = resume if out is None else out
-    for path in (out, reward, policy):
+    for path in (out, reward, policy, route):
         if path is not None:
             check_writable(path)
     if policy is not None:
         check_policy_path(policy)
+    if route is not None:
+        check_route_path(route)
     if resume is not None and source is None:
         talk = Conversation.load(resume)
     elif source is not None and resume is None:
@@ -70,7 +79,7 @@ def choose(
     else:
         raise SettingError("give either a source or --resume FILE.mwc: see manyways choose --help")
     interrupted = _rounds(talk, out)
-    _end(talk, out, reward, policy)
+    _end(talk, out, reward, policy, route)
     if interrupted:
         raise KeyboardInterrupt
 
@@ -142,7 +151,7 @@ def _show(talk: Conversation) -> None:
         screen.print(Text(" ".join(sentences(leanings(talk)))), soft_wrap=True)
 
 
-def _end(talk: Conversation, out: Path | None, reward: Path | None, policy: Path | None) -> None:
+def _end(talk: Conversation, out: Path | None, reward: Path | None, policy: Path | None, route: Path | None) -> None:
     """Print the plan that was taken last, and write the files."""
     from rich.text import Text
 
@@ -160,6 +169,8 @@ def _end(talk: Conversation, out: Path | None, reward: Path | None, policy: Path
         screen.print(Text(f"learned preference written to {talk.preference.save(reward)}"), soft_wrap=True)
     if policy is not None and chosen is not None:
         screen.print(Text(f"plan written to {chosen.policy.save(policy)}"), soft_wrap=True)
+    if route is not None and chosen is not None:
+        screen.print(Text(f"route written to {chosen.route().save(route)}"), soft_wrap=True)
 
 
 def _described(plans: PlanSet, i: int) -> str:

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -95,6 +96,13 @@ Longer = Annotated[
     ),
 ]
 Discount = Annotated[float | None, typer.Option(help="Count the discounted sum of rewards, with this factor.")]
+Route = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write the most likely way to the goal to this file, as waypoints on the map (.csv, .json, or .yaml for a nav_msgs/Path "
+        "of ROS); in metres where the map has an origin, otherwise column and row of cells."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 
 

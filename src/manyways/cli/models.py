@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from manyways.cli.common import Const, Json, Reward, Source, app, console, print_json, with_settings
+from manyways.cli.common import Const, Json, Reward, Route, Source, app, console, print_json, with_settings
 from manyways.cli.plans import PlanFile
 
 PlanNumber = Annotated[int, typer.Option("--plan", help="Number of the plan, counted from 1.")]
@@ -32,24 +32,48 @@ def convert(
     print(f"{mdp.name}: {mdp.n_states:,} states, {mdp.n_choices:,} choices written to {out}")
 
 
-@app.command(epilog="Example: manyways export plans.mw policy.json --plan 3")
+@app.command(
+    epilog="Examples: manyways export plans.mw policy.json --plan 3  |  manyways export plans.mw --plan 2 --route route.yaml "
+    "--layer time.pgm"
+)
 def export(
     plans_file: PlanFile,
     out: Annotated[
-        Path, typer.Argument(help="The policy file to write: .json, .csv, .npz, or .scheduler as Storm prints it.")
-    ],
+        Path | None,
+        typer.Argument(help="The policy file to write: .json, .csv, .npz, or .scheduler as Storm prints it."),
+    ] = None,
     plan: PlanNumber = 1,
+    route: Route = None,
+    layer: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the time spent in each cell to this image (.pgm), and its .yaml beside it, to load with the map of a robot."
+        ),
+    ] = None,
 ) -> None:
-    """Write one plan as a policy file for other programs."""
+    """Write a plan's policy, route or map layer for other programs."""
     from manyways.errors import SettingError
     from manyways.plans import load
+    from manyways.plans.map_layer import check_layer_path
     from manyways.plans.policy_files import check_policy_path
+    from manyways.plans.route import check_route_path
 
-    check_policy_path(out)
+    if out is None and route is None and layer is None:
+        raise SettingError("nothing to write: give a policy file, --route FILE or --layer FILE")
+    for path, check in ((out, check_policy_path), (route, check_route_path), (layer, check_layer_path)):
+        if path is not None:
+            check(path)
     plans = load(plans_file)
     if not 1 <= plan <= plans.k:
         raise SettingError(f"there are plans 1 to {plans.k}, found {plan}")
-    print(f"plan {plan} written to {plans[plan - 1].save(out)}")
+    chosen = plans[plan - 1]
+    if route is not None:
+        way = chosen.route()
+        print(f"route of plan {plan}, {len(way)} points, written to {way.save(route)}")
+    if layer is not None:
+        print(f"layer of plan {plan} written to {chosen.save_layer(layer)} and {layer.with_suffix('.yaml')}")
+    if out is not None:
+        print(f"plan {plan} written to {chosen.save(out)}")
 
 
 @app.command(epilog="Example: manyways simulate plans.mw --plan 3 --steps 10000")

@@ -6,7 +6,9 @@ An `.npz` file contains one of these sets of arrays, distinguished by their name
 - `s_indices` (N,), `a_indices` (N,), `Q` (N, S), `R` (N,): QuantEcon's state-action pairs;
 - `probability`, `next_state`, `row_begin` (the CSR parts of the (N, S) transitions), `reward` (N,), `first_choice`
   (S + 1,): our own layout, which `write_npz` writes. Optional: `action_names`, `actions`, `state_names`,
-  `observations` (S,), `end:NAME` (N,), and `costs` (), whether the reward is minus a cost.
+  `observations` (S,), `end:NAME` (N,), and `costs` (), whether the reward is minus a cost. The map, if
+  there is one: `map:cells` (S,), `map:blocked` (rows, columns), `map:goals`, `map:blocked_means` (), and, if they are known,
+  `map:metres_per_cell` (), `map:origin` (3,) and `map:offsets` (S, 2); see `Grid`.
 
 `start` (S,) is optional in all of them; without it, the first state is the start. So are `label:NAME` (S,) and
 `variable:NAME` (S,), the values of a variable of the states.
@@ -27,14 +29,27 @@ from manyways.errors import ManywaysError, ModelError, OutputError, SourceError
 from manyways.files import atomic, open_regular
 from manyways.files.zipped_arrays import DAMAGED, LARGEST, Npz, reason, texts
 from manyways.formats.format import FORMATS, Format
-from manyways.model.as_arrays import names_of_states, plain_arrays
+from manyways.model.as_arrays import plain_arrays
 from manyways.model.building import csr_of, most_actions
+from manyways.model.layout import Grid
 from manyways.model.mdp import MDP
 from manyways.types import Sparse
 
-LABEL, END, VARIABLE = "label:", "end:", "variable:"
+LABEL, END, VARIABLE, MAP = "label:", "end:", "variable:", "map:"
 LONGEST_LABEL = 60_000
 """In bytes; a name in a zip archive may have at most 65,535."""
+MOST_CELLS = 64_000_000
+"""Cells of a map, blocked ones included."""
+MAP_TYPES = {
+    "cells": "iu",
+    "blocked": "b",
+    "goals": "iu",
+    "blocked_means": "U",
+    "metres_per_cell": "f",
+    "origin": "f",
+    "offsets": "f",
+}
+"""The parts of a map in a file, which are those of `Grid`, and the kinds of their types."""
 OURS = ("probability", "next_state", "row_begin", "reward", "first_choice")
 QUANTECON = ("s_indices", "a_indices", "Q", "R")
 LAYOUTS = (OURS, QUANTECON, ("P", "R"))
@@ -115,6 +130,8 @@ def read_npz(path: Path) -> MDP:
             details[what] = {name.removeprefix(prefix): arrays[name] for name in named}
         if "costs" in arrays:
             details["costs"] = bool(arrays["costs"])
+        if f"{MAP}cells" in arrays:
+            details["layout"] = _map_from({name: arrays.get(MAP + name) for name in MAP_TYPES})
         return _from_named(arrays, details)
     except ManywaysError:
         raise
@@ -123,8 +140,8 @@ def read_npz(path: Path) -> MDP:
 
 
 def write_npz(mdp: MDP, path: Path) -> None:
-    """Write the model in our own layout. `read_npz` returns the same model, without the drawing of a grid."""
-    names = {"action_names": mdp.action_names, "state_names": names_of_states(mdp)}
+    """Write the model in our own layout. `read_npz` returns the same model."""
+    names = {"action_names": mdp.action_names, "state_names": mdp.state_names}
     for name in (name for these in names.values() for name in these or ()):
         if name.endswith("\0"):
             raise OutputError(f"the name {name[:60]!r} ends in NUL, which the format cannot hold; rename it")
@@ -140,6 +157,9 @@ def write_npz(mdp: MDP, path: Path) -> None:
         arrays["observations"] = mdp.observations
     if mdp.costs:
         arrays["costs"] = np.array(True)
+    if mdp.layout is not None:
+        held = {name: getattr(mdp.layout, name) for name in MAP_TYPES}
+        arrays |= {MAP + name: np.asarray(value) for name, value in held.items() if value is not None}
     with atomic(path) as file:
         np.savez_compressed(file, **arrays)  # pyright: ignore[reportArgumentType]
 
@@ -162,6 +182,9 @@ def _wanted(npz: Npz) -> list[str]:
     variables = [name for name in held if name.startswith(VARIABLE)]
     expected |= dict.fromkeys(("start", "state_names", "observations", *labels, *variables), (n_states,))
     expected |= dict.fromkeys(ends, (n_choices,)) | {"costs": ()}
+    drawn = [MAP + name for name in MAP_TYPES if MAP + name in held] if layout is OURS else []
+    expected |= {f"{MAP}cells": (n_states,), f"{MAP}offsets": (n_states, 2), f"{MAP}origin": (3,)}
+    expected |= dict.fromkeys((f"{MAP}metres_per_cell", f"{MAP}blocked_means"), ())
     for name, wanted in expected.items():
         if shape.get(name, wanted) != wanted:
             raise SourceError(
@@ -171,9 +194,10 @@ def _wanted(npz: Npz) -> list[str]:
     if math.prod(shape.get("action_names", ())) > most_actions(n_choices):
         raise SourceError(f"{npz.name}: there are more 'action_names' than {n_choices:,} choices can use")
     _check_types(npz, labels, ends)
+    _check_map(npz, drawn)
     names = ("start", "state_names", "action_names", "actions", "observations", *(["costs"] if layout is OURS else []))
     optional = [name for name in names if name in held]
-    return [*layout, *optional, *labels, *ends, *variables]
+    return [*layout, *optional, *labels, *ends, *variables, *drawn]
 
 
 def _sizes(
@@ -214,6 +238,28 @@ def _check_types(npz: Npz, labels: Sequence[str], ends: Sequence[str]) -> None:
     for name in (*labels, "costs"):
         if name in held and held[name].dtype != np.bool_:
             raise SourceError(f"{npz.name}: {name[:60]!r} must contain booleans, found {held[name].dtype}")
+
+
+def _check_map(npz: Npz, drawn: Sequence[str]) -> None:
+    """Refuse a map that lacks parts, or whose parts have the wrong types or more cells than a map may have."""
+    needed = [MAP + name for name in ("cells", "blocked")]
+    if drawn and not all(name in drawn for name in needed):
+        raise SourceError(f"{npz.name}: a map needs the arrays {' and '.join(needed)}, found {', '.join(drawn)}")
+    for name in drawn:
+        kinds, found = MAP_TYPES[name.removeprefix(MAP)], npz.members[name]
+        if found.dtype.kind not in kinds:
+            raise SourceError(f"{npz.name}: {name!r} has the wrong type, {found.dtype}")
+        if math.prod(found.shape) > MOST_CELLS:
+            raise SourceError(f"{npz.name}: {name!r} has more than {MOST_CELLS:,} entries")
+
+
+def _map_from(part: Mapping[str, np.ndarray | None]) -> Grid:
+    plain: dict[str, Any] = {name: value for name, value in part.items() if value is not None}
+    if "blocked_means" in plain:
+        plain["blocked_means"] = str(plain["blocked_means"])
+    if "metres_per_cell" in plain:
+        plain["metres_per_cell"] = float(plain["metres_per_cell"])
+    return Grid(**plain)
 
 
 def _from_named(arrays: Mapping[str, np.ndarray], details: dict[str, Any]) -> MDP:

@@ -236,7 +236,7 @@ def _model(table: _Table, start: Floats, details: _Details, action_names: tuple[
     seen = np.arange(0) if mdp.observations is None else mdp.observations
     if seen.max() < n:
         variables = {name: values[seen] for name, values in details.variables.items()}
-        layout = None if details.grid is None else replace(details.grid, cells=details.grid.cells[seen])
+        layout = None if details.grid is None else details.grid.of(seen)
         return replace(mdp, layout=layout, variables=variables)
     variables = {  # the additional state has no values
         name: np.append(values, "" if values.dtype.kind == "U" else np.nan)[seen]

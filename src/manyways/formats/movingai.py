@@ -67,7 +67,7 @@ def world_from_movingai(
         x, y = place(given, what, name, f"{name}.map?start=1,2&goal=30,40")
         cell = whole_cell(x, y, what, name)
         check_inside(blocked.shape, cell, what, f"x {x:g}, y {y:g}", name)
-        check_free(blocked, cell, what, f"x {x:g}, y {y:g}", name)
+        check_free(blocked, cell, what, f"x {x:g}, y {y:g}", lambda cell: f"x {cell[1]}, y {cell[0]}", name)
         ends.append(cell)
     return grid_world(blocked, *ends, name=name, **(OPEN_GRID | settings))
 

@@ -3,7 +3,8 @@
 The occupancy of a pixel is its darkness (with `negate`, its brightness). A pixel above `occupied_thresh` is occupied,
 one below `free_thresh` is free. Pixels in between are unknown and count as blocked, because a plan must not lead through
 unexplored space. Moves go in eight directions and do not cut corners, and blocked cells are not states. Places are
-metres in the frame of the map: the origin is the lower left corner of the image, whose first row is its top.
+metres in the frame of the map: the origin is the lower left corner of the image, whose first row is its top, and the yaw
+of the origin turns the image counterclockwise around that corner.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from manyways.errors import SettingError, SourceError, check_integer
+from manyways.errors import ModelError, SettingError, SourceError, check_integer
 from manyways.files import read_bytes, read_text
 from manyways.formats.format import FORMATS, Format, any_text, integer
 from manyways.formats.placed_maps import (
@@ -35,9 +36,9 @@ from manyways.formats.placed_maps import (
     place,
     whole_cell,
 )
-from manyways.model.layout import Grid
+from manyways.model.layout import ON_THE_EDGE, Grid, from_world, to_world
 from manyways.model.mdp import MDP
-from manyways.types import Bools
+from manyways.worlds.coarse import coarse_world
 from manyways.worlds.grid import grid_world
 
 LARGEST_YAML = 2**16
@@ -55,14 +56,14 @@ class MapFile:
     Attributes:
         image: the path of the image.
         resolution: metres per pixel.
-        origin: (x, y) of the lower left corner of the image, in metres.
+        origin: (x, y, yaw) of the lower left corner of the image, in metres and radians.
         negate: whether bright pixels are occupied instead of dark ones.
         free: the occupancy below which a pixel is free.
     """
 
     image: str
     resolution: float
-    origin: tuple[float, float]
+    origin: tuple[float, float, float]
     negate: bool
     free: float
 
@@ -84,8 +85,8 @@ def read_nav2(
         goal: likewise.
         unit: "m" if places are metres in the frame of the map; "cells" if they are column and row of a pixel, counted
             from 0 at the top left.
-        coarsen: the number of pixels per cell in each direction. A cell is blocked if any of its pixels is, or if the
-            image ends inside it.
+        coarsen: the number of pixels per cell in each direction. A cell is blocked if any of its pixels is, unless the
+            start, the goal, or a way that would be closed lies there: `manyways.worlds.coarse`.
         settings: of `grid_world`; the defaults are 8 directions and walls that cannot be entered.
     """
     path = Path(path)
@@ -96,56 +97,66 @@ def read_nav2(
     described = parse_yaml(read_text(path, LARGEST_YAML, "expected the YAML file of a map"), name)
     image = path.parent / described.image
     brightness, white = read_image(read_bytes(image, LARGEST_MAP_FILE), image.name)
-    pixels = (brightness if described.negate else white - brightness) / white >= described.free
-    if coarsen > min(pixels.shape):
+    blocked = (brightness if described.negate else white - brightness) / white >= described.free
+    if coarsen > min(blocked.shape):
         raise SettingError(
             f"{name}: cells of {coarsen} x {coarsen} pixels do not fit the image, which has "
-            f"{pixels.shape[1]} x {pixels.shape[0]}; lower coarsen"
+            f"{blocked.shape[1]} x {blocked.shape[0]}; lower coarsen"
         )
-    blocked = _merged(pixels, coarsen)
-    check_count(blocked, name, f"merge pixels, as by coarsen={2 * coarsen}")
+    if coarsen == 1:
+        check_count(blocked, name, "merge pixels, as by coarsen=2")
+    frame = _Frame(described, blocked.shape[0])
     ends = []
     for what, given in (("start", start), ("goal", goal)):
         x, y = place(given, what, name, f"{path.name}?start=1.5,2&goal=8,4.5 (metres)")
-        cell, shown = _pixel(x, y, unit, described, pixels.shape[0], what, name)
-        check_inside(pixels.shape, cell, what, shown, name)
-        if coarsen > 1:
-            cell = (cell[0] // coarsen, cell[1] // coarsen)
-            shown += f", in a cell of {coarsen} x {coarsen} pixels"
-        check_free(blocked, cell, what, shown, name)
+        cell, shown = frame.pixel(x, y, unit, what, name)
+        check_inside(blocked.shape, cell, what, shown, name)
+        check_free(blocked, cell, what, shown, frame.shown, name)
         ends.append(cell)
-    world = grid_world(blocked, *ends, name=name, **(OPEN_GRID | settings))
-    grid = Grid(world.layout.cells, blocked, metres_per_cell=coarsen * described.resolution)  # pyright: ignore[reportOptionalMemberAccess]
-    return replace(world, layout=grid)
-
-
-def _pixel(
-    x: float, y: float, unit: str, described: MapFile, rows: int, what: str, name: str
-) -> tuple[tuple[int, int], str]:
-    """The (row, column) of a place, and the place in both units, for messages."""
-    if unit == "cells":
-        row, column = whole_cell(x, y, what, name)
-        x = described.origin[0] + (column + 0.5) * described.resolution
-        y = described.origin[1] + (rows - row - 0.5) * described.resolution
+    settings = OPEN_GRID | settings
+    if coarsen == 1:
+        world = grid_world(blocked, *ends, name=name, **settings)
     else:
-        # Plus a billionth of a pixel: 0.3 m are three pixels of 0.1 m, but 0.3 / 0.1 < 3 in floating point.
-        across, up = (
-            (at - zero) / described.resolution + 1e-9 for at, zero in zip((x, y), described.origin, strict=True)
-        )
-        if not (math.isfinite(across) and math.isfinite(up)):
+        world = coarse_world(blocked, coarsen, *ends, name=name, **settings)
+    return replace(world, layout=frame.placed(world, coarsen))
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Places on an image with so many rows of pixels."""
+
+    map: MapFile
+    rows: int
+
+    def pixel(self, x: float, y: float, unit: str, what: str, name: str) -> tuple[tuple[int, int], str]:
+        """The (row, column) of a place, and the place in both units, for messages."""
+        if unit == "cells":
+            row, column = cell = whole_cell(x, y, what, name)
+            return cell, self.shown((row, column))
+        right, up = (along / self.map.resolution + ON_THE_EDGE for along in from_world(self.map.origin, x, y))
+        if not (math.isfinite(right) and math.isfinite(up)):
             raise SourceError(f"{name}: the {what} ({x:g} m, {y:g} m) lies outside the map")
-        column, row = math.floor(across), rows - 1 - math.floor(up)
-    return (row, column), f"{x:.6g} m, {y:.6g} m: column {column:.12g}, row {row:.12g} of the image"
+        row, column = self.rows - 1 - math.floor(up), math.floor(right)
+        return (row, column), f"{x:.6g} m, {y:.6g} m: column {column:.12g}, row {row:.12g} of the image"
 
+    def shown(self, cell: tuple[int, int]) -> str:
+        """The centre of a pixel, in both units."""
+        row, column = cell
+        right, up = ((at + 0.5) * self.map.resolution for at in (column, self.rows - 1 - row))
+        x, y = to_world(self.map.origin, right, up)
+        return f"{x:.6g} m, {y:.6g} m: column {column:.12g}, row {row:.12g} of the image"
 
-def _merged(pixels: Bools, n: int) -> Bools:
-    """(rows, columns) cells of n x n pixels; a cell is set if any of its pixels is set or lies outside the image."""
-    if n == 1:
-        return pixels
-    rows, columns = (-(-length // n) for length in pixels.shape)
-    padded = np.ones((rows * n, columns * n), bool)
-    padded[: pixels.shape[0], : pixels.shape[1]] = pixels
-    return np.asarray(padded.reshape(rows, n, columns, n).any(axis=(1, 3)))
+    def placed(self, world: MDP, coarsen: int) -> Grid:
+        """The layout of a world of this map, with its place in the frame of the map.
+
+        The last row of cells may reach below the image; then the corner of the grid lies below that of the image.
+        """
+        layout, resolution = world.layout, self.map.resolution
+        if layout is None:
+            raise ModelError(f"{world.name} has no layout")
+        below = (layout.shape[0] * coarsen - self.rows) * resolution
+        corner = to_world(self.map.origin, 0.0, -below)
+        return replace(layout, metres_per_cell=coarsen * resolution, origin=(*corner, self.map.origin[2]))
 
 
 # ---- the YAML file ------------------------------------------------------------------------------
@@ -206,15 +217,11 @@ def _check_events(events: Iterable[Any], name: str) -> None:
             )
 
 
-def _origin(origin: Any, name: str) -> tuple[float, float]:
+def _origin(origin: Any, name: str) -> tuple[float, float, float]:
     if not isinstance(origin, list) or len(origin) != 3:
         raise SourceError(f"{name}: origin must be [x, y, yaw], found {_shown(origin)}")
     x, y, yaw = (_number(value, f"origin[{i}]", name) for i, value in enumerate(origin))
-    if yaw != 0:
-        raise SourceError(
-            f"{name}: the origin's yaw is {yaw:g}; rotated maps are not supported: rotate the image and set the yaw to 0"
-        )
-    return x, y
+    return x, y, yaw
 
 
 def _number(value: Any, entry: str, name: str) -> float:

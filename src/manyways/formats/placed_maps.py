@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from manyways.worlds.grid import LARGEST_WORLD
 LARGEST_MAP_FILE = 256 * 2**20
 MOST_CELLS = 64_000_000
 """Cells or pixels of a map, blocked ones included; free cells are limited by `LARGEST_WORLD`."""
-OPEN_GRID: dict[str, Any] = {"directions": 8, "enterable_walls": False}
-"""The defaults of these maps, which differ from the paper's worlds."""
+OPEN_GRID: dict[str, Any] = {"directions": 8, "enterable_walls": False, "diagonal_steps": math.sqrt(2)}
+"""The defaults of these maps, which differ from the paper's worlds. The number of steps of a way is its length in cells."""
 PLACED = {**GRID, "start": any_text, "goal": any_text}
 """The settings of these maps."""
 
@@ -61,7 +62,36 @@ def check_inside(shape: tuple[int, ...], cell: tuple[int, int], what: str, shown
         )
 
 
-def check_free(blocked: Bools, cell: tuple[int, int], what: str, shown: str, name: str) -> None:
-    """Refuse a blocked (row, column)."""
+def check_free(
+    blocked: Bools, cell: tuple[int, int], what: str, given: str, shown: Callable[[tuple[int, int]], str], name: str
+) -> None:
+    """Refuse a blocked (row, column); the error names the nearest free cell.
+
+    Args:
+        blocked: (rows, columns) the map.
+        cell: of the place.
+        what: "start" or "goal".
+        given: the place in the units of the caller.
+        shown: a cell in these units.
+        name: of the map.
+    """
     if blocked[cell]:
-        raise SourceError(f"{name}: the {what} ({shown}) lies in a blocked cell; choose a free one")
+        free = nearest_free(blocked, cell)
+        remedy = "no cell of the map is free" if free is None else f"the nearest free cell is ({shown(free)})"
+        raise SourceError(f"{name}: the {what} ({given}) lies in a blocked cell; {remedy}")
+
+
+def nearest_free(blocked: Bools, cell: tuple[int, int]) -> tuple[int, int] | None:
+    """(row, column) of the free cell nearest to a cell; None if there is none."""
+    reach, farthest = 8, max(blocked.shape)
+    while True:
+        top, left = (max(at - reach, 0) for at in cell)
+        rows, columns = np.nonzero(~blocked[top : cell[0] + reach + 1, left : cell[1] + reach + 1])
+        if rows.size:
+            away = np.hypot(rows + top - cell[0], columns + left - cell[1])
+            nearest = int(np.argmin(away))
+            if away[nearest] <= reach or reach >= farthest:  # beyond the window, cells are farther away than `reach`
+                return int(rows[nearest]) + top, int(columns[nearest]) + left
+        elif reach >= farthest:
+            return None
+        reach *= 2

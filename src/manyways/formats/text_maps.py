@@ -16,7 +16,7 @@ import numpy as np
 
 from manyways.errors import SettingError, SourceError, check_number
 from manyways.files import read_text
-from manyways.formats.format import FORMATS, Format, integer, truth
+from manyways.formats.format import FORMATS, Format, integer, number, truth
 from manyways.formats.room_worlds import REWARDS as GRID_REWARDS
 from manyways.model.mdp import MDP
 from manyways.worlds.grid import LARGEST_WORLD, grid_world
@@ -63,16 +63,16 @@ def world_from_rows(rows: Sequence[Any], name: str, **settings: Any) -> MDP:
     cells = sum(map(len, rows))
     if cells > LARGEST_WORLD:
         raise SourceError(f"{name}: the map has {cells:,} cells; it may have at most {LARGEST_WORLD:,}")
-    for number, row in enumerate(rows, start=1):
+    for count, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]):
             raise SourceError(
-                f"{name}: row {number} of the map has {len(row)} cells, the first has {len(rows[0])}; "
+                f"{name}: row {count} of the map has {len(row)} cells, the first has {len(rows[0])}; "
                 "rows must have the same length"
             )
         for column, character in enumerate(row, start=1):
             if character not in CHARACTERS:
                 raise SourceError(
-                    f"{name}: unknown character {character!r} in row {number}, column {column}; "
+                    f"{name}: unknown character {character!r} in row {count}, column {column}; "
                     f"the characters of a map are {' '.join(CHARACTERS)}"
                 )
     cells = np.array([list(row) for row in rows])
@@ -111,7 +111,7 @@ def read_map(path: Path, **settings: Any) -> MDP:
     return reader(text, path.stem, **settings)
 
 
-GRID = {**GRID_REWARDS, "directions": integer, "enterable_walls": truth}
+GRID = {**GRID_REWARDS, "directions": integer, "enterable_walls": truth, "diagonal_steps": number}
 """The settings of worlds on grids, which are arguments of `grid_world`."""
 TEXT_MAPS = FORMATS.add(
     Format("text maps and JSON world files", read_map, endings=(".txt", ".json"), settings=GRID, example="map.txt")

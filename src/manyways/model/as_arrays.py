@@ -28,6 +28,7 @@ def model_to_arrays(mdp: MDP) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "layout": None if mdp.layout is None else "grid",
         "blocked_means": "" if mdp.layout is None else mdp.layout.blocked_means,
         "metres_per_cell": None if mdp.layout is None else mdp.layout.metres_per_cell,
+        "origin": None if mdp.layout is None else mdp.layout.origin,
         "time_limit": mdp.time_limit,
         "digest": mdp.digest,
         "costs": mdp.costs,
@@ -46,13 +47,21 @@ def model_to_arrays(mdp: MDP) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         arrays["cells"] = mdp.layout.cells
         arrays["blocked"] = mdp.layout.blocked
         arrays["goals"] = mdp.layout.goals
+        if mdp.layout.offsets is not None:
+            arrays["offsets"] = mdp.layout.offsets
     return header, {PREFIX + name: array for name, array in arrays.items()}
 
 
 def _grid(header: Mapping[str, Any], part: Mapping[str, np.ndarray]) -> Grid:
     goals = part.get("goals", np.empty(0, np.int64))
     return Grid(
-        part["cells"], part["blocked"], goals, str(header.get("blocked_means", "")), header.get("metres_per_cell")
+        part["cells"],
+        part["blocked"],
+        goals,
+        str(header.get("blocked_means", "")),
+        metres_per_cell=header.get("metres_per_cell"),
+        origin=header.get("origin"),  # not in files of older versions, and neither are offsets
+        offsets=part.get("offsets"),
     )
 
 

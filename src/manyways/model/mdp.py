@@ -351,7 +351,7 @@ class MDP:
             state_names=None if self.state_names is None else tuple(np.array(self.state_names, object)[states]),
             labels={label: mask[states] for label, mask in self.labels.items()},
             ends={end: chance[choices] for end, chance in self.ends.items()},
-            layout=None if self.layout is None else replace(self.layout, cells=self.layout.cells[states]),
+            layout=None if self.layout is None else self.layout.of(states),
             observations=None if self.observations is None else self.observations[states],
             variables={name: values[states] for name, values in self.given_variables.items()},
             source=None,

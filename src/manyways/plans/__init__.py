@@ -3,6 +3,7 @@
 from manyways.plans.certificate import Certificate, Check
 from manyways.plans.planset import Plan, PlanSet, load
 from manyways.plans.policy import Policy, Rollout, load_policy
+from manyways.plans.route import Route
 from manyways.plans.verification import verify
 
-__all__ = ["Certificate", "Check", "Plan", "PlanSet", "Policy", "Rollout", "load", "load_policy", "verify"]
+__all__ = ["Certificate", "Check", "Plan", "PlanSet", "Policy", "Rollout", "Route", "load", "load_policy", "verify"]

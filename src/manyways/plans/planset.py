@@ -18,12 +18,15 @@ from manyways.files import write_bytes
 from manyways.files.data_frames import the_pandas
 from manyways.methods import Method, Status, Trace
 from manyways.model.mdp import MDP
+from manyways.model.occupancy import state_occupancy
 from manyways.objectives import Objective
 from manyways.plans import plan_file
 from manyways.plans.certificate import Certificate
 from manyways.plans.checker import SetProof
 from manyways.plans.guarantee import fewer_ways, guarantee
-from manyways.plans.policy import Policy, Rollout
+from manyways.plans.map_layer import write_layer
+from manyways.plans.policy import Observation, Policy, Rollout
+from manyways.plans.route import Route
 from manyways.polytope import Criterion, Limits, floors_of
 from manyways.types import Floats
 
@@ -266,13 +269,22 @@ class Plan:
         content = self.plans.mdp.digest.encode() + np.ascontiguousarray(self.policy.probabilities).tobytes()
         return hashlib.sha256(content).hexdigest()[:16]
 
-    def act(self, observation: int, rng: np.random.Generator) -> int:
+    def act(self, observation: Observation, rng: np.random.Generator) -> int:
         """The number of an action; see `Policy.act`."""
         return self.policy.act(observation, rng)
 
     def rollout(self, steps: int, rng: np.random.Generator) -> Rollout:
         """A run in the model; see `Policy.rollout`."""
         return self.policy.rollout(steps, rng)
+
+    def route(self) -> Route:
+        """The most likely way to the goal, as waypoints on the map; see `Policy.route`."""
+        return self.policy.route()
+
+    def save_layer(self, path: str | PathLike[str]) -> Path:
+        """Write the time spent in each cell as a layer for the map (.pgm, and .yaml beside it); returns the path."""
+        mdp = self.plans.mdp
+        return write_layer(mdp, state_occupancy(mdp, self.occupancy), Path(path))
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the policy (.json, .csv, .npz or .scheduler); returns the path."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from manyways.errors import ManywaysError, SettingError, SourceError, check_integer
 from manyways.files import write_bytes
@@ -17,7 +20,11 @@ from manyways.model.graph import reachable
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import chain, check_policy
 from manyways.plans import policy_files
+from manyways.plans.route import Route, likely_route
 from manyways.types import Floats, Ints
+
+Observation = int | str | Sequence[float] | NDArray[Any]
+"""What a policy acts on: an observation or the number of a state, the name of a state, or a position (x, y)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +81,24 @@ class Policy:
         named = {self.mdp.state_name(state): state for state in range(self.mdp.n_states)}
         return {**named, **{observation: state for state, observation in enumerate(seen)}}
 
-    def act(self, observation: int | str, rng: np.random.Generator) -> int:
+    def act(self, observation: Observation, rng: np.random.Generator) -> int:
         """The number of an action, drawn from the policy, as a Gymnasium agent needs it.
 
-        `observation` is one of the environment that the model was read from; for other models, the number of a state. It
-        may also be the name of a state, as tables and files show it: "r3c3".
+        Args:
+            observation: one of the environment that the model was read from; for other models, the number of a state. It
+                may also be the name of a state, as tables and files show it, such as "r3c3", or a position (x, y) on the
+                map of the model: metres in the frame of the map if the map has an origin, as those of Nav2 do, otherwise
+                column and row of a cell, counted from 0 at the top left.
+            rng: the source of random draws.
+
+        Raises:
+            SettingError: if there is no such state. For a position in a blocked cell or outside the map, it names the
+                nearest free cell.
         """
-        state = self._state_of.get(observation if isinstance(observation, str) else int(observation))
+        seen: Any = observation
+        if isinstance(seen, (tuple, list)) or np.shape(seen) == (2,):
+            return int(self.mdp.actions[self.choose(self._state_at(seen), rng)])
+        state = self._state_of.get(seen if isinstance(seen, str) else int(seen))
         if state is None:
             known = [observation for observation in self._state_of if isinstance(observation, int)]
             raise SettingError(
@@ -88,6 +106,20 @@ class Policy:
                 f"observations, from {min(known)} to {max(known)}, and names such as {self.mdp.state_name(0)!r}"
             )
         return int(self.mdp.actions[self.choose(state, rng)])
+
+    def _state_at(self, position: Any) -> int:
+        """The state at a position (x, y)."""
+        if self.mdp.layout is None:
+            raise SettingError(f"{self.mdp.name} has no map, so a state cannot be given by its position")
+        try:
+            x, y = (float(part) for part in position)
+        except (TypeError, ValueError, OverflowError):
+            raise SettingError(f"a position must be two numbers (x, y), found {position!r:.60}") from None
+        return self.mdp.layout.state_at(x, y)
+
+    def route(self) -> Route:
+        """The most likely way from the start to the goal, as waypoints on the map; see `manyways.plans.route`."""
+        return likely_route(self.mdp, self.probabilities)
 
     def rollout(self, steps: int, rng: np.random.Generator) -> Rollout:
         """Run the policy in the model, from a first state drawn from the start distribution."""
@@ -127,7 +159,10 @@ class Policy:
         policy_files.check_names(self.mdp)
         policy_files.check_names(mdp)
         states = {self.mdp.state_name(s): s for s in range(self.mdp.n_states)}
-        own = {(int(self.mdp.choice_state[x]), self.mdp.action_name(x)): x for x in np.flatnonzero(self.probabilities).tolist()}
+        own = {
+            (int(self.mdp.choice_state[x]), self.mdp.action_name(x)): x
+            for x in np.flatnonzero(self.probabilities).tolist()
+        }
         found = np.zeros(mdp.n_choices)
         for x in range(mdp.n_choices):
             state = states.get(mdp.state_name(int(mdp.choice_state[x])))

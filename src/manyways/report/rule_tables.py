@@ -15,7 +15,7 @@ MOST_COLUMNS = 8
 MOST_ROWS = 12
 
 
-def rule_table(plans: PlanSet, survey: Survey) -> dict[str, Any] | None:
+def rule_table(survey: Survey) -> dict[str, Any] | None:
     """Where each plan takes each action, in a few words; None without rules, or if hardly any of them fits."""
     rules = rules_of(survey)
     if rules is None or not any(rule.fits for rule in rules):

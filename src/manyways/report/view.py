@@ -85,7 +85,7 @@ def view_of(
         "headline": headline(plans, survey),
         "strip": strip(plans, tints),
         "overview": overview,
-        "rules": rule_table(plans, survey),
+        "rules": rule_table(survey),
         "decisions": decision_table(plans, survey, tints) if canvas is None and plans.k > 1 else None,
         "groups": None if groups is None else [_group(plans, group, words) for group in groups],
         "guarantee": plans.guarantee,

@@ -42,7 +42,7 @@ def _field(seed: int) -> MDP:
             top, left = rng.integers(SIDE - high + 1), rng.integers(SIDE - wide + 1)
             walls[top : top + high, left : left + wide] = True
         if _joined(~walls, start, goal):
-            return grid_world(walls, start, goal, name=f"field:{seed}")
+            return grid_world(walls, start, goal, goal_reward=GOAL_REWARD, name=f"field:{seed}")
 
 
 def _joined(free: Bools, start: tuple[int, int], goal: tuple[int, int]) -> bool:

@@ -7,16 +7,25 @@ available. 'stop' always stays in the cell. The goal has a single action, which 
 In the paper every cell is a state, including walls and obstacles: they can be entered, at a penalty. With
 `enterable_walls=False`, walls are not states: no move leads or slips into them. With `directions=8` there are diagonal
 moves too. A diagonal move needs both cells that it passes between to be enterable, as in the MovingAI benchmark, so it
-never cuts the corner of a wall.
+never cuts the corner of a wall. It can take longer than other moves (`diagonal_steps`): it then stays in the cell with some
+probability, once more in each step, so that it takes that many steps on average.
+
+The goal pays 200 by default, as in the paper's nine rooms, but on maps with longer ways it pays five times what the
+shortest way to it costs. A plan that earns 10 % less than the best one then takes a way that is about 9 to 11 % longer, on
+maps of any size. With a fixed reward, the value of the best plan would fall to zero on maps of about 170 steps, where
+shares of it mean nothing, and tend to that of standing still on larger ones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy import ndimage, sparse
+from scipy.sparse import csgraph
 
 from manyways.errors import ModelError, SettingError, check_number
 from manyways.model.layout import Grid
@@ -37,6 +46,34 @@ MOVES: dict[str, tuple[int, int]] = {
     "up-right": (-1, 1),
 }
 """The (rows, columns) by which each move changes the position. The first four moves are the paper's."""
+Moves = list[tuple[str, tuple[int, int]]]
+"""Names of moves and the (rows, columns) by which each changes the position."""
+LEAST_GOAL_REWARD = 200.0
+GOAL_TO_WAY = 5.0
+"""The default reward of the goal: so many times what the shortest way to it costs, or the least reward, if that is more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dynamics:
+    """The settings of a world on a grid, checked; see `grid_world`."""
+
+    correct_transition: float = 0.95
+    wall_reward: float = -40.0
+    goal_reward: float | None = None
+    step_reward: float = -1.2
+    directions: int = 4
+    enterable_walls: bool = True
+    diagonal_steps: float = 1.0
+    labels: Mapping[str, Bools] | None = None
+
+    def __post_init__(self) -> None:
+        check_number("correct_transition", self.correct_transition, 0, 1)
+        check_number("diagonal_steps", self.diagonal_steps, 1)
+        for what in ("wall_reward", "goal_reward", "step_reward"):
+            if what != "goal_reward" or self.goal_reward is not None:
+                check_number(what, getattr(self, what))
+        object.__setattr__(self, "directions", int(_one_of("directions", self.directions, 4, 8)))
+        object.__setattr__(self, "enterable_walls", bool(_one_of("enterable_walls", self.enterable_walls, False, True)))
 
 
 def grid_world(
@@ -46,10 +83,11 @@ def grid_world(
     *,
     correct_transition: float = 0.95,
     wall_reward: float = -40.0,
-    goal_reward: float = 200.0,
+    goal_reward: float | None = None,
     step_reward: float = -1.2,
     directions: int = 4,
     enterable_walls: bool = True,
+    diagonal_steps: float = 1.0,
     labels: dict[str, Bools] | None = None,
     name: str = "grid",
 ) -> MDP:
@@ -61,57 +99,105 @@ def grid_world(
         goal: (row, column) of the goal.
         correct_transition: the probability that a move leads to the intended cell.
         wall_reward: reward in walls and obstacles.
-        goal_reward: reward in the goal.
+        goal_reward: reward in the goal; by default 200, or five times what the shortest way costs, if that is more.
         step_reward: reward in all other cells.
         directions: 4, or 8 to include diagonal moves.
         enterable_walls: whether walls are states. If not, the states are the cells that can be reached from the start
             without passing through the goal; the layout still shows the whole grid.
+        diagonal_steps: the mean number of steps that a diagonal move takes, at least 1. With the square root of 2, the
+            number of steps of a way is its length; with 1, a zigzag is as short as a straight line.
         labels: additional sets of cells by name, each (rows, columns).
         name: the name of the model.
     """
     walls = np.asarray(walls, dtype=bool)
     if walls.ndim != 2 or walls.size == 0:
         raise ModelError(f"a grid world needs a (rows, columns) array of walls, found shape {walls.shape}")
-    check_number("correct_transition", correct_transition, 0, 1)
-    for what, value in (("wall_reward", wall_reward), ("goal_reward", goal_reward), ("step_reward", step_reward)):
-        check_number(what, value)
-    directions = int(_one_of("directions", directions, 4, 8))
-    enterable_walls = bool(_one_of("enterable_walls", enterable_walls, False, True))
+    given = Dynamics(
+        correct_transition,
+        wall_reward,
+        goal_reward,
+        step_reward,
+        directions,
+        enterable_walls,
+        diagonal_steps,
+        labels,
+    )
     start, goal = (int(start[0]), int(start[1])), (int(goal[0]), int(goal[1]))
     _check_ends(walls, start, goal)
 
-    states = np.ones(walls.shape, bool) if enterable_walls else _before_goal(walls, start, goal)
+    states = np.ones(walls.shape, bool) if given.enterable_walls else _before_goal(walls, start, goal)
     cells = np.flatnonzero(states)
     start_state, goal_state = (int(np.searchsorted(cells, r * walls.shape[1] + c)) for r, c in (start, goal))
-    moves = dict(list(MOVES.items())[:directions])
-    neighbour = _neighbours(states, moves)
-    offered = np.column_stack([neighbour >= 0, np.ones(len(cells), bool)])
-    offered[goal_state] = np.arange(directions + 1) == directions
+    moves = list(MOVES.items())[: given.directions]
+    neighbour = _neighbours(states, dict(moves))
+    return assembled(moves, neighbour, (start_state, goal_state), Grid(cells, walls), given, name)
+
+
+def assembled(
+    moves: Moves,
+    neighbour: Ints,
+    ends: tuple[int, ...],
+    layout: Grid,
+    given: Dynamics,
+    name: str,
+    state_names: tuple[str, ...] | None = None,
+) -> MDP:
+    """The world with given moves between its states.
+
+    Args:
+        moves: names and steps; several moves may have the same step, if the states they lead to are in the same order.
+        neighbour: (S, moves) the state that each move leads to, or -1 where it is not available.
+        ends: the states of start and goal.
+        layout: where the states lie; those in blocked cells are walls.
+        given: the settings.
+        name: of the model.
+        state_names: (S,) names of the states, if those of their cells do not suffice.
+    """
+    start_state, goal_state = ends
+    offered = np.column_stack([neighbour >= 0, np.ones(len(neighbour), bool)])
+    offered[goal_state] = np.arange(len(moves) + 1) == len(moves)
     state, action = np.nonzero(offered)
 
-    reward = np.where(walls.ravel()[cells], wall_reward, step_reward)
-    reward[goal_state] = goal_reward
-    at = np.arange(len(cells))
-    marks = {"wall": walls.ravel()[cells], "start": at == start_state, "goal": at == goal_state}
+    wall = layout.blocked.ravel()[layout.cells]
+    reward = np.where(wall, given.wall_reward, given.step_reward)
+    if given.goal_reward is not None:
+        reward[goal_state] = given.goal_reward
+    else:
+        way = _shortest(neighbour, moves, given, wall, start_state, goal_state)
+        reward[goal_state] = max(LEAST_GOAL_REWARD, -GOAL_TO_WAY * way * given.step_reward)
+    at = np.arange(len(neighbour))
+    marks = {"wall": wall, "start": at == start_state, "goal": at == goal_state}
     first = marks["start"].astype(float)
-    for label, mask in (labels or {}).items():
+    for label, mask in (given.labels or {}).items():
         flat = np.asarray(mask, bool).ravel()
-        if flat.size != walls.size:
-            raise ModelError(f"label {label!r} must have {walls.size} cells, found an array of shape {flat.shape}")
-        marks[label] = flat[cells]
+        if flat.size != layout.blocked.size:
+            raise ModelError(
+                f"label {label!r} must have {layout.blocked.size} cells, found an array of shape {flat.shape}"
+            )
+        marks[label] = flat[layout.cells]
+    steps = [step for _, step in moves]
     return MDP(
-        transitions=_transitions(
-            neighbour, state, action, list(moves.values()), correct_transition, start_state, goal_state
-        ),
+        transitions=_transitions(neighbour, state, action, steps, given, start_state, goal_state),
         reward=reward[state],
         first_choice=np.concatenate([[0], np.cumsum(offered.sum(axis=1))]),
         start=first,
         actions=action.astype(np.int32),
-        action_names=(*moves, "stop"),
+        action_names=(*(move for move, _ in moves), "stop"),
+        state_names=state_names,
         labels=marks,
-        layout=Grid(cells, walls),
+        layout=layout,
         name=name,
     )
+
+
+def _shortest(neighbour: Ints, moves: Moves, given: Dynamics, wall: Bools, start: int, goal: int) -> float:
+    """The mean number of steps of the shortest way from the start to the goal that enters no wall (S,), without slips."""
+    lasts = np.array([given.diagonal_steps if down and right else 1.0 for _, (down, right) in moves])
+    there = (neighbour >= 0) & ~wall[neighbour]
+    state, move = np.nonzero(there)
+    begin = np.concatenate([[0], np.cumsum(np.count_nonzero(there, axis=1))])
+    graph = sparse.csr_array((lasts[move], neighbour[state, move], begin), shape=(len(neighbour),) * 2)
+    return float(csgraph.dijkstra(graph, indices=start, unweighted=given.diagonal_steps == 1)[goal])
 
 
 def _one_of(what: str, value: Any, *choices: Any) -> Any:
@@ -184,7 +270,7 @@ def _transitions(
     state: Ints,
     action: Ints,
     moves: list[tuple[int, int]],
-    correct: float,
+    given: Dynamics,
     start: int,
     goal: int,
 ) -> Sparse:
@@ -193,7 +279,7 @@ def _transitions(
     The columns of the arrays below are the moves, including 'stop', in the order of the states they lead to. The
     entries selected row by row therefore form a CSR matrix with sorted columns.
     """
-    stop = len(moves)
+    stop, correct = len(moves), given.correct_transition
     steps = [*moves, (0, 0)]
     order = sorted(range(stop + 1), key=steps.__getitem__)
     around = np.column_stack([neighbour, np.arange(len(neighbour), dtype=np.int32)])
@@ -208,6 +294,10 @@ def _transitions(
     chance[:, order.index(stop)] = 0.0
     aimed = np.argsort(order)[action]
     chance[np.arange(len(state)), aimed] = np.where(stopping | (others < 1)[state], 1.0, correct)
+    if given.diagonal_steps > 1:
+        diagonal = np.array([down != 0 and right != 0 for down, right in steps])[action]
+        chance[diagonal] /= given.diagonal_steps
+        chance[diagonal, order.index(stop)] = 1 - 1 / given.diagonal_steps
     real = chance > 0
     begin = np.concatenate([[0], np.cumsum(np.count_nonzero(real, axis=1))])
     return sparse.csr_array((chance[real], around[state][real], begin), shape=(len(state), len(neighbour)))
