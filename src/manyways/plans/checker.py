@@ -34,7 +34,7 @@ An interval is a pair (low, high) of floats or arrays.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -333,11 +333,16 @@ def prove_plan(model: ExactModel, policy: Floats, proof: PlanProof) -> ProvedPla
 
 @dataclass(frozen=True, eq=False)
 class ProvedSet:
-    """What is proved about each plan of a set, and about the best policy that is known; None where nothing is."""
+    """What is proved about each plan of a set, and about the best policy that is known; None where nothing is.
+
+    Attributes:
+        slopes: what `gradients` found for these plans, if that is known already.
+    """
 
     model: ExactModel
     plans: tuple[ProvedPlan | None, ...]
     best: ProvedPlan | None
+    slopes: tuple[Interval, ...] | None = None
 
 
 def prove_plans(model: ExactModel, policies: Floats, proof: SetProof) -> ProvedSet:
@@ -452,17 +457,17 @@ def gap_bound(
     smoothing: float,
     floors: Sequence[Bound] = (),
     multipliers: Floats | None = None,
+    slopes: Sequence[Interval] | None = None,
 ) -> float:
     """The Frank-Wolfe gap of the plans, for an objective of mean rewards and divergences, is at most this.
 
     duals[i] (m, S) are relative values for the upper end of the gradient by plan i, which is the smoothed gradient of the
-    objective, and multipliers[i] (f,) those of the floors that plans must meet.
+    objective, and multipliers[i] (f,) those of the floors that plans must meet. `slopes` is what `gradients` finds.
     """
     bound = 0.0
     used = np.zeros((len(plans), len(floors))) if multipliers is None else multipliers
-    for plan, h, m, (low, high) in zip(
-        plans, duals, used, gradients(model, plans, form, compared, smoothing), strict=True
-    ):
+    slopes = gradients(model, plans, form, compared, smoothing) if slopes is None else slopes
+    for plan, h, m, (low, high) in zip(plans, duals, used, slopes, strict=True):
         there = plan.possible
         earned = low[there] * plan.x[there]
         has = _sum(earned - 2 * U * np.abs(earned))[0] - plan.error * float(np.abs(low[there]).max())
@@ -476,9 +481,8 @@ def gradients(
     form: MeanForm,
     compared: Compared,
     smoothing: float,
-    ends: Sequence[int] = (-1, 1),
-) -> Iterator[list[Floats]]:
-    """For each plan, (N,) the lower (-1) and upper (1) ends of the gradient of an objective of mean rewards and divergences."""
+) -> tuple[Interval, ...]:
+    """For each plan, (N,) the lower and upper ends of the gradient of an objective of mean rewards and divergences."""
     k, terms = len(plans), compared.most_terms
     rounding = (8 + terms) * U
     images = [compared.forward(plan.x) for plan in plans]
@@ -488,14 +492,13 @@ def gradients(
         met = compared.forward(plan.possible.astype(float)) > 0
         high[row] = np.where(met, p * (1 + rounding) + plan.tight, 0.0)
     pull = form.per_divergence / model.unit / (k * (k - 1)) if k > 1 else 0.0
-    worth_of_reward = form.per_reward / k
-    for i in range(k):
-        found = []
-        for sign in ends:
-            own, others = (high[i], low) if sign > 0 else (low[i], high)
-            total = np.zeros_like(images[i])
-            exact.slopes(own, others, i, sign, smoothing, total)
-            worth = compared.backward(total)
-            size = form.per_reward * np.abs(model.reward) + pull * compared.backward(np.abs(total))
-            found.append(worth_of_reward * model.reward + pull * worth + sign * (8 * k + terms) * U * size)
-        yield found
+    earned, earned_size = form.per_reward / k * model.reward, form.per_reward * np.abs(model.reward)
+
+    def end(i: int, sign: int) -> Floats:
+        own, others = (high[i], low) if sign > 0 else (low[i], high)
+        total = np.zeros_like(images[i])
+        exact.slopes(own, others, i, sign, smoothing, total)
+        size = earned_size + pull * compared.backward(np.abs(total))
+        return earned + pull * compared.backward(total) + sign * (8 * k + terms) * U * size
+
+    return tuple((end(i, -1), end(i, 1)) for i in range(k))

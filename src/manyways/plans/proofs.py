@@ -66,8 +66,7 @@ def prove_set(
 ) -> tuple[SetProof, ProvedSet]:
     """Find the vectors for (k, N) policies and occupancies; `tell` is called before each plan with its number.
 
-    The gap is bounded by solves for the upper ends of the gradients: with those for the gradients themselves, uncertainty
-    in places that are hardly ever visited would count as if they were visited all the time.
+    The gap is bounded by solves for the upper ends of the gradients, where these are proved.
 
     Args:
         polytope: the feasible set of each plan, floors included, on the model whose reward is maximised.
@@ -95,12 +94,15 @@ def prove_set(
         if better is not best and vectors is not None:
             best, found[-1] = better, (vectors, prove_plan(model, better, vectors))
     *plans, best_plan = [vectors for vectors, _ in found]
-    proved = ProvedSet(model, tuple(plan for _, plan in found[:-1]), found[-1][1])
+    slopes = _slopes(model, objective, [plan for _, plan in found[:-1]])
+    proved = ProvedSet(model, tuple(plan for _, plan in found[:-1]), found[-1][1], slopes)
+    # With the gradients alone, uncertainty in places hardly ever visited would count as if they were visited all the time.
+    ahead = objective.gradient(x) / model.unit if slopes is None else [high for _, high in slopes]
     values, own = _values_of_optimum(model, polytope, optimum, best_plan, anywhere)
     gap: Floats | None = np.zeros((len(x), mdp.n_states))
     multipliers = np.zeros((len(x), len(polytope.floors)))
     try:
-        for i, costs in enumerate(_costs_of_gap(model, objective, x, proved.plans)):
+        for i, costs in enumerate(ahead):
             tell(i)
             try:
                 answer = polytope.best(costs * model.unit, Vertex(x[i], first_best(mdp, policies[i])))
@@ -201,15 +203,14 @@ def _improved(
     return policy, vectors
 
 
-def _costs_of_gap(
-    model: ExactModel, objective: SetObjective, x: Floats, found: Sequence[ProvedPlan | None]
-) -> Iterable[Floats]:
-    """For each plan, (N,) the upper end of its gradient where that is proved, otherwise the gradient."""
+def _slopes(
+    model: ExactModel, objective: SetObjective, found: Sequence[ProvedPlan | None]
+) -> tuple[Interval, ...] | None:
+    """For each plan, the ends (N,) of its gradient; None if they are not proved."""
     proved, form = [plan for plan in found if plan is not None], objective.mean_form
     if len(proved) < len(found) or form is None:
-        return objective.gradient(x) / model.unit
-    ends = gradients(model, proved, form, objective.compared, SMOOTHING, ends=(1,))
-    return (high for (high,) in ends)
+        return None
+    return gradients(model, proved, form, objective.compared, SMOOTHING)
 
 
 def prove(
