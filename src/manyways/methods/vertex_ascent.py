@@ -58,8 +58,13 @@ RISE = 1e-10
 """A step counts if it raises the objective by more than this, relative to the objective's scale."""
 WORTH_A_ROUND = 1e-5
 """Only a rise of more than this, on the same scale, makes the other plans try again before the stage ends."""
-HEATS = ((10.0, 1.0, 0.1), (1.0, 0.35), (2.0, 0.7, 0.2, 0.05))
+HEATS = ((10.0, 1.0, 0.1), (1.0, 0.35), (3.0, 1.0, 0.3), (2.0, 0.7, 0.2, 0.05))
 """The stages of the starts, in turn, in units of the optimal plan's typical time per step."""
+SETTLING_SHARE = 3
+"""One of so many starts settles."""
+FEW_STARTS, MANY_PLANS, QUICK_BELOW = 3, 5, 2000
+"""Three starts, and one more for sets of many plans: these can be distributed over the routes in more ways, and a start that
+is on the wrong one of them less often finds out. In models with more states every start counts."""
 COLD_HEATS = HEATS[1:2]
 """Of the single start in large models."""
 SETTLING = 1e-3
@@ -77,10 +82,10 @@ class VertexAscent(Method):
     """The default: annealed vertex steps from several starts, then exchanges of single actions.
 
     Attributes:
-        starts: how many starts; by default as many as cost little: 3, more in models with less than 150 states, and 1 in
-            models with 20,000 states or more.
+        starts: how many starts; by default as many as cost little: 3 (4 for sets of 5 plans or more in models with less
+            than 2,000 states), more in models with less than 150 states, and 1 in models with 20,000 states or more.
         stages: time assumed in unvisited states, in units of the optimal plan's typical time per step. By default the
-            starts take turns with three schedules, one round for each stage, and the best of them settle. If stages are
+            starts take turns with four schedules, one round for each stage, and the best of them settle. If stages are
             given, every start goes through them, each stage until nothing improves.
         exchanges: whether to end with the search over single actions (up to 2,500 states). By default where it gains most
             for its time: if plans are compared by something coarser than choices, in models with less than 150 states, and
@@ -123,8 +128,8 @@ class VertexAscent(Method):
         if k > 1:
             with log.halting():
                 pool += self._pool(polytope, objective, k, watch)
-        starts = 1 if k == 1 else self.starts or _affordable_starts(polytope.mdp.n_states, bool(pool))
-        finalists = -(-starts // len(HEATS)) if k > 1 and not pool and not self.stages else 0
+        starts = 1 if k == 1 else self.starts or _affordable_starts(polytope.mdp.n_states, k, bool(pool))
+        finalists = -(-starts // SETTLING_SHARE) if k > 1 and not pool and not self.stages else 0
         log.jobs = starts + finalists
         streams = np.random.SeedSequence(seed).spawn(starts)
         heats = COLD_HEATS if starts == 1 else HEATS
@@ -386,8 +391,8 @@ def _among(row: Floats, others: list[Floats]) -> bool:
     return any(np.abs(row - other).max() <= SAME for other in others)
 
 
-def _affordable_starts(states: int, founded: bool) -> int:
+def _affordable_starts(states: int, k: int, founded: bool) -> int:
     """How many starts cost little; where plans to start from are known (`founded`), one of them is far better than others."""
     if founded or states >= LARGE:
         return int(np.clip(150 // states, 1, 8))
-    return int(np.clip(450 // states, 3, 9))
+    return int(np.clip(450 // states, FEW_STARTS + (k >= MANY_PLANS and states < QUICK_BELOW), 9))
