@@ -58,10 +58,10 @@ RISE = 1e-10
 """A step counts if it raises the objective by more than this, relative to the objective's scale."""
 WORTH_A_ROUND = 1e-5
 """Only a rise of more than this, on the same scale, makes the other plans try again before the stage ends."""
-HEATS = ((10.0, 1.0, 0.1), (1.0, 0.35), (3.0, 1.0, 0.3), (20.0, 2.0, 0.2))
+HEATS = ((10.0, 1.0, 0.1), (1.0, 0.35), (3.0, 1.0, 0.3), (20.0, 2.0, 0.2), (2.0, 0.7, 0.2, 0.05))
 """The stages of the starts, in turn, in units of the optimal plan's typical time per step."""
-STARTS, MANY_PLANS, QUICK_BELOW = 3, 5, 2000
-"""In models with fewer states than `QUICK_BELOW`, a set of so many plans has one more start: there are more ways to share out
+FEW_STARTS, STARTS, MANY_PLANS, QUICK_BELOW = 3, 5, 5, 2000
+"""In models with fewer states than `QUICK_BELOW`, sets of many plans have more starts: there are more ways to share out
 the routes, so that a start more often ends with a poor one. And there two starts settle instead of one. Within limits, where
 each step takes several solves, neither is worth its time."""
 SETTLING_SHARE = 3
@@ -83,11 +83,11 @@ class VertexAscent(Method):
     """The default: annealed vertex steps from several starts, then exchanges of single actions.
 
     Attributes:
-        starts: how many starts; by default as many as cost little: 3, or 4 for 5 plans or more in models with less than
+        starts: how many starts; by default as many as cost little: 3, or 5 for 5 plans or more in models with less than
             2,000 states and without limits; more in models with less than 150 states, and 1 in models with 20,000 states or
             more.
         stages: time assumed in unvisited states, in units of the optimal plan's typical time per step. By default the
-            starts take turns with four schedules, one round for each stage, and the best of them settle. If stages are
+            starts take turns with five schedules, one round for each stage, and the best of them settle. If stages are
             given, every start goes through them, each stage until nothing improves.
         exchanges: whether to end with the search over single actions (up to 2,500 states). By default where it gains most
             for its time: if plans are compared by something coarser than choices, in models with less than 150 states, and
@@ -131,7 +131,7 @@ class VertexAscent(Method):
             with log.halting():
                 pool += self._pool(polytope, objective, k, watch)
         quick = polytope.mdp.n_states < QUICK_BELOW and not polytope.floors
-        least = STARTS + (quick and k >= MANY_PLANS)
+        least = STARTS if quick and k >= MANY_PLANS else FEW_STARTS
         starts = 1 if k == 1 else self.starts or _affordable_starts(polytope.mdp.n_states, least, founded=bool(pool))
         settling = min(max(-(-starts // SETTLING_SHARE), 1 + quick), starts)
         finalists = settling if k > 1 and not pool and not self.stages else 0
