@@ -53,6 +53,7 @@ class MeanDivergenceOnModel(PairwiseOnModel):
         return np.ones((len(x), len(x)))  # whatever the distances are
 
     def cost_weights(self, distances: Floats, i: int) -> Floats:
+        del i
         return np.ones(len(distances) - 1)
 
     def contribution(self, rows: Sequence[Floats], i: int, row: Floats) -> float:

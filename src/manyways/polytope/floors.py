@@ -204,7 +204,9 @@ class Floored:
             above, final = last.value - multiplier * level - reached, number == MOST_SOLVES
             if above > 0 and not final:
                 x = inside.plan.occupancy
-                final = above <= RISE * (float(size_of_costs @ x) + multiplier * (abs(level) + float(self._sizes[which] @ x)))
+                final = above <= RISE * (
+                    float(size_of_costs @ x) + multiplier * (abs(level) + float(self._sizes[which] @ x))
+                )
             if final or above <= 0 or elsewhere:
                 return multiplier, last, _Found(inside.plan, () if beyond is None else (beyond.plan,), last, multiplier)
             if len(sides) == 2 or multiplier == 0 or number >= STEPS:
