@@ -66,8 +66,8 @@ the routes, so that a start more often ends with a poor one. And there two start
 each step takes several solves, neither is worth its time."""
 SETTLING_SHARE = 3
 """Of more starts, one of so many settles."""
-SMALL_HEATS = HEATS[0], HEATS[1], HEATS[4]
-"""In models with less than `EXCHANGED_BELOW` states, which have many starts: there, hot starts reach the maximum less often."""
+COLDER_HEATS = HEATS[0], HEATS[1], HEATS[4]
+"""Within limits, and in models with less than `EXCHANGED_BELOW` states, which have many starts: there, hot starts reach less."""
 COLD_HEATS = HEATS[1:2]
 """Of the single start in large models."""
 SETTLING = 1e-3
@@ -139,7 +139,8 @@ class VertexAscent(Method):
         finalists = settling if k > 1 and not pool and not self.stages else 0
         log.jobs = starts + finalists
         streams = np.random.SeedSequence(seed).spawn(starts)
-        several = HEATS if polytope.mdp.n_states >= EXCHANGED_BELOW else SMALL_HEATS
+        colder = polytope.mdp.n_states < EXCHANGED_BELOW or bool(polytope.floors)
+        several = COLDER_HEATS if colder else HEATS
         heats = COLD_HEATS if starts == 1 else several
 
         def climb(number: int) -> _Climb:
