@@ -8,9 +8,13 @@ from manyways.kernels.compiler import compiled
 
 
 @compiled
-def divergences(row, others, log_2, found):
-    """Write to `found` (m,) the divergences of `row` (B,) from `others` (m, B)."""
-    for j in range(len(others)):
+def divergences(row, others, first, own, log_2, found):
+    """Write to `found` (m,) the divergences of `row` (B,) from `others` (m, B): from the `first` one on, and 0 from its
+    `own` one."""
+    for j in range(first, len(others)):
+        if j == own:
+            found[j] = 0.0
+            continue
         shared = 0.0
         mass = 0.0
         for b in range(len(row)):
@@ -26,8 +30,10 @@ def divergences(row, others, log_2, found):
 def secants(mass, others, weights, worth):
     """Add to `worth` (B,) the sum over `others` (m, B) of weight (t ln t - (1 + t) ln(1 + t)) with t = others / mass."""
     for j in range(len(others)):
-        for b in range(len(mass)):
-            q = others[j, b]
-            if q > 0.0:
-                t = q / mass[b]
-                worth[b] += weights[j] * (t * math.log(t) - (1.0 + t) * math.log1p(t))
+        weight = weights[j]
+        if weight != 0.0:
+            for b in range(len(mass)):
+                q = others[j, b]
+                if q > 0.0:
+                    t = q / mass[b]
+                    worth[b] += weight * (t * math.log(t) - (1.0 + t) * math.log(1.0 + t))

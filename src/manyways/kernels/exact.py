@@ -12,6 +12,8 @@ Assumed: IEEE doubles rounded to nearest, no flush to zero, all numbers below 1e
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from manyways.kernels.compiler import compiled
@@ -36,14 +38,35 @@ def _add(total, at, term):
 
 
 @compiled
+def _interval(whole, lost, size, count):
+    """The lower and upper end of a compensated sum."""
+    value = whole + lost
+    gamma = 1.01 * count * U
+    error = 1.01 * (2.0 * U * abs(value) + gamma * gamma * size) + TINY
+    return np.nextafter(value - error, -np.inf), np.nextafter(value + error, np.inf)
+
+
+@compiled
 def ends(total, low, high):
     """The lower and upper ends (n,) of n compensated sums (n, 4)."""
     for i in range(len(total)):
-        value = total[i, 0] + total[i, 1]
-        gamma = 1.01 * total[i, 3] * U
-        error = 1.01 * (2.0 * U * abs(value) + gamma * gamma * total[i, 2]) + TINY
-        low[i] = np.nextafter(value - error, -np.inf)
-        high[i] = np.nextafter(value + error, np.inf)
+        low[i], high[i] = _interval(total[i, 0], total[i, 1], total[i, 2], total[i, 3])
+
+
+@compiled
+def whole_sum(values):
+    """The lower and upper end of the sum of values (n,)."""
+    whole = 0.0  # the same as `_add`, in registers
+    lost = 0.0
+    size = 0.0
+    for i in range(len(values)):
+        term = values[i]
+        now = whole + term
+        kept = now - whole
+        lost += (whole - (now - kept)) + (term - kept)
+        whole = now
+        size += abs(term)
+    return _interval(whole, lost, size, len(values))
 
 
 @compiled
@@ -59,11 +82,12 @@ def _rest(a, b, product):
 
 
 @compiled
-def surpluses(rows, indptr, indices, data, state, c, h, left, terms, total):
-    """For each of the rows, the sum of p_j (c + h_j - h_s - (1 - discount) h_j) over its transitions.
+def surpluses(rows, indptr, indices, data, state, c, h, left, least, most, terms, low, high):
+    """For each of the rows, the ends (rows,) of the sum of p_j (c + h_j - h_s - (1 - discount) h_j) over its transitions,
+    divided by the sum of the p_j, which is between `least` and `most` (N,): c + discount P h - h.
 
     h (m, S) is an unevaluated sum of m vectors; 1 - discount is left[0] + left[1], exactly; rewards c (N,); `terms`
-    (1 + 6 m,) is work space; `total` (rows, 4). Divided by the sum of the p_j this is c + discount P h - h.
+    (1 + 6 m,) is work space.
     """
     for i in range(len(rows)):
         x = rows[i]
@@ -101,17 +125,16 @@ def surpluses(rows, indptr, indices, data, state, c, h, left, terms, total):
                         size += abs(term)
                         term = rest
                     count += 2
-        total[i, 0] = whole
-        total[i, 1] = lost
-        total[i, 2] = size
-        total[i, 3] = count
+        a, b = _interval(whole, lost, size, count)
+        low[i] = np.nextafter(min(a / least[x], a / most[x]), -np.inf)
+        high[i] = np.nextafter(max(b / least[x], b / most[x]), np.inf)
 
 
 @compiled
 def flows(rows, indptr, indices, data, state, w, by_row, into, net):
     """The flow w_x p_j, added up by row (rows, 4), into each state (S, 4), and net out of each state (S, 4).
 
-    w (m, N) is an unevaluated sum of m vectors.
+    w (m, N) is an unevaluated sum of m vectors. An empty `into` (0, 4) is left out.
     """
     for i in range(len(rows)):
         x = rows[i]
@@ -123,7 +146,8 @@ def flows(rows, indptr, indices, data, state, w, by_row, into, net):
                 rest = _rest(w[m, x], data[t], term)
                 for _ in range(2):
                     _add(by_row, i, term)
-                    _add(into, j, term)
+                    if len(into):
+                        _add(into, j, term)
                     if j != s:
                         _add(net, s, term)
                         _add(net, j, -term)
@@ -152,3 +176,40 @@ def reach(seen, queue, known, first, choices, indptr, indices):
                         seen[j] = True
                         queue[known] = j
                         known += 1
+
+
+@compiled
+def overlap(p, q):
+    """The sum of p ln(p / (p + q)) + q ln(q / (p + q)) over places (B,), and the sum of all p and q."""
+    shared = 0.0
+    shared_lost = 0.0
+    mass = 0.0
+    mass_lost = 0.0
+    for b in range(len(p)):
+        both = p[b] + q[b]
+        if both > 0.0:
+            for part in range(2):
+                term = q[b] if part else p[b]
+                now = mass + term
+                kept = now - mass
+                mass_lost += (mass - (now - kept)) + (term - kept)
+                mass = now
+            if p[b] > 0.0 and q[b] > 0.0:
+                term = p[b] * math.log(p[b] / both) + q[b] * math.log(q[b] / both)
+                now = shared + term
+                kept = now - shared
+                shared_lost += (shared - (now - kept)) + (term - kept)
+                shared = now
+    return shared + shared_lost, mass + mass_lost
+
+
+@compiled
+def slopes(own, others, i, sign, smoothing, total):
+    """Add to `total` (B,) an end of the sum of ln(2 (own + d) / (own + others_j + 2 d)) over j other than i, for the
+    smoothing d: the upper one if `sign` is 1, the lower one if it is -1. Where nobody has time, the slope is zero."""
+    for j in range(len(others)):
+        if j != i:
+            for b in range(len(own)):
+                if own[b] > 0.0 or others[j, b] > 0.0:
+                    slope = math.log(2.0 * (own[b] + smoothing) / (own[b] + others[j, b] + 2.0 * smoothing))
+                    total[b] += slope + sign * 8.0 * U * (1.0 + abs(slope))

@@ -14,7 +14,7 @@ over different routes, then they settle.
 
 *Starts.* In the first round the plans that do not exist yet are represented by random policies. A hot first round makes
 them forget these, so starts with the same heats end alike; starts with different heats do not. Each start takes one round
-in each of its stages. Then the best third of the starts settle: rounds until no plan can be improved. Objectives that know
+in each of its stages. Then the best two starts settle, or the best third: rounds until no plan can be improved. Objectives that know
 costs whose best plans are good candidates (`SetObjective.pool`) start from the best set of these plans instead, and further
 starts from random sets of them; there is nothing to anneal.
 
@@ -58,8 +58,16 @@ RISE = 1e-10
 """A step counts if it raises the objective by more than this, relative to the objective's scale."""
 WORTH_A_ROUND = 1e-5
 """Only a rise of more than this, on the same scale, makes the other plans try again before the stage ends."""
-HEATS = ((10.0, 1.0, 0.1), (1.0, 0.35), (2.0, 0.7, 0.2, 0.05))
+HEATS = ((10.0, 1.0, 0.1), (1.0, 0.35), (3.0, 1.0, 0.3), (20.0, 2.0, 0.2), (2.0, 0.7, 0.2, 0.05))
 """The stages of the starts, in turn, in units of the optimal plan's typical time per step."""
+FEW_STARTS, STARTS, MANY_PLANS, QUICK_BELOW = 3, 5, 5, 2000
+"""In models with fewer states than `QUICK_BELOW`, sets of many plans have more starts: there are more ways to share out
+the routes, so that a start more often ends with a poor one. And there two starts settle instead of one. Within limits, where
+each step takes several solves, neither is worth its time."""
+SETTLING_SHARE = 3
+"""Of more starts, one of so many settles."""
+COLDER_HEATS = HEATS[0], HEATS[1], HEATS[4]
+"""Within limits, and in models with less than `EXCHANGED_BELOW` states, which have many starts: there, hot starts reach less."""
 COLD_HEATS = HEATS[1:2]
 """Of the single start in large models."""
 SETTLING = 1e-3
@@ -77,10 +85,11 @@ class VertexAscent(Method):
     """The default: annealed vertex steps from several starts, then exchanges of single actions.
 
     Attributes:
-        starts: how many starts; by default as many as cost little: 3, more in models with less than 150 states, and 1 in
-            models with 20,000 states or more.
+        starts: how many starts; by default as many as cost little: 3, or 5 for 5 plans or more in models with less than
+            2,000 states and without limits; more in models with less than 150 states, and 1 in models with 20,000 states or
+            more.
         stages: time assumed in unvisited states, in units of the optimal plan's typical time per step. By default the
-            starts take turns with three schedules, one round for each stage, and the best of them settle. If stages are
+            starts take turns with five schedules, one round for each stage, and the best of them settle. If stages are
             given, every start goes through them, each stage until nothing improves.
         exchanges: whether to end with the search over single actions (up to 2,500 states). By default where it gains most
             for its time: if plans are compared by something coarser than choices, in models with less than 150 states, and
@@ -123,11 +132,16 @@ class VertexAscent(Method):
         if k > 1:
             with log.halting():
                 pool += self._pool(polytope, objective, k, watch)
-        starts = 1 if k == 1 else self.starts or _affordable_starts(polytope.mdp.n_states, bool(pool))
-        finalists = -(-starts // len(HEATS)) if k > 1 and not pool and not self.stages else 0
+        quick = polytope.mdp.n_states < QUICK_BELOW and not polytope.floors
+        least = STARTS if quick and k >= MANY_PLANS else FEW_STARTS
+        starts = 1 if k == 1 else self.starts or _affordable_starts(polytope.mdp.n_states, least, founded=bool(pool))
+        settling = min(max(-(-starts // SETTLING_SHARE), 1 + quick), starts)
+        finalists = settling if k > 1 and not pool and not self.stages else 0
         log.jobs = starts + finalists
         streams = np.random.SeedSequence(seed).spawn(starts)
-        heats = COLD_HEATS if starts == 1 else HEATS
+        colder = polytope.mdp.n_states < EXCHANGED_BELOW or bool(polytope.floors)
+        several = COLDER_HEATS if colder else HEATS
+        heats = COLD_HEATS if starts == 1 else several
 
         def climb(number: int) -> _Climb:
             # The work space of an oracle serves one thread at a time.
@@ -386,8 +400,8 @@ def _among(row: Floats, others: list[Floats]) -> bool:
     return any(np.abs(row - other).max() <= SAME for other in others)
 
 
-def _affordable_starts(states: int, founded: bool) -> int:
+def _affordable_starts(states: int, least: int, *, founded: bool) -> int:
     """How many starts cost little; where plans to start from are known (`founded`), one of them is far better than others."""
     if founded or states >= LARGE:
         return int(np.clip(150 // states, 1, 8))
-    return int(np.clip(450 // states, 3, 9))
+    return int(np.clip(450 // states, least, 9))

@@ -33,24 +33,20 @@ LARGEST = float(np.log(2))
 
 def pairwise_divergences(x: Floats) -> Floats:
     """(k, B) -> (k, k): the divergence of every pair of rows."""
-    k = len(x)
-    own = xlogy(x, x).sum(axis=1)
-    found = np.zeros((k, k))
-    for i in range(k):
-        middle = (x[i] + x[i + 1 :]) / 2
-        found[i, i + 1 :] = (own[i] + own[i + 1 :]) / 2 - xlogy(middle, middle).sum(axis=1)
-    # Rounding can leave -1e-17 between equal rows, or a little more than ln 2 between disjoint ones.
-    found = np.clip(found, 0.0, np.log(2))
+    rows, found = np.array(x, dtype=np.float64, order="C"), np.zeros((len(x), len(x)))
+    for i, row in enumerate(rows):
+        kernels.divergences(row, rows, i + 1, i, LARGEST, found[i])
+    found = np.minimum(found, LARGEST)  # rounding can leave a little more between disjoint rows
     return found + found.T
 
 
-def divergences_from(row: Floats, others: Sequence[Floats]) -> Floats:
-    """(B,), m of (B,) -> (m,): the divergence of `row` from each of the others.
+def divergences_from(row: Floats, others: Sequence[Floats] | Floats, own: int = -1) -> Floats:
+    """(B,), m of (B,) -> (m,): the divergence of `row` from each of the others; 0 from its `own` one, if it is replaced.
 
     Mass in a place where the other distribution has none adds 1/2 ln 2 per unit, so only the overlap needs work.
     """
     images, found = np.asarray(others, dtype=np.float64).reshape(len(others), len(row)), np.empty(len(others))
-    kernels.divergences(np.asarray(row, dtype=np.float64), images, LARGEST, found)
+    kernels.divergences(np.asarray(row, dtype=np.float64), images, 0, own, LARGEST, found)
     return found
 
 
@@ -73,7 +69,7 @@ def gradient_of_sum(x: Floats, i: int, smoothing: float, weights: Floats) -> Flo
     return (np.log(2 * own / (own + others)) * weights[:, None]).sum(axis=0)
 
 
-def secant_worths(mass: Floats, others: Sequence[Floats], weights: Floats) -> Floats:
+def secant_worths(mass: Floats, others: Sequence[Floats] | Floats, weights: Floats) -> Floats:
     """(B,), m of (B,), (m,) -> (B,): what a unit of `mass` adds to the weighted sum of divergences if all of the mass is
     put there.
 

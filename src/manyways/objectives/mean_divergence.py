@@ -52,11 +52,15 @@ class MeanDivergenceOnModel(PairwiseOnModel):
     def pair_weights_of(self, x: Floats) -> Floats:
         return np.ones((len(x), len(x)))  # whatever the distances are
 
+    def cost_weights(self, distances: Floats, i: int) -> Floats:
+        del i
+        return np.ones(len(distances) - 1)
+
     def contribution(self, rows: Sequence[Floats], i: int, row: Floats) -> float:
         return self._part(len(rows), float(row @ self.mdp.reward), self.distances_from(rows, i, row))
 
     def part_of_one(self, i: int, reward: float, distances: Floats) -> float:
-        return self._part(len(distances), reward, np.delete(distances[i], i))
+        return self._part(len(distances), reward, distances[i])
 
     @property
     def mean_form(self) -> MeanForm:
@@ -67,8 +71,8 @@ class MeanDivergenceOnModel(PairwiseOnModel):
         return None if k == 1 or groups is None else ExchangeForm(groups, self.reward_weight / k, self._pair_weight(k))
 
     def _part(self, k: int, reward: float, distances: Floats) -> float:
-        """The contribution of one of k plans, from its reward and its distances (k - 1,) to the others: only these
-        distances change with the plan, and in a sum the others do not matter."""
+        """The contribution of one of k plans, from its reward and its distances to the others, and to itself or not: only
+        these distances change with the plan, and in a sum the others do not matter."""
         return self.reward_weight * reward / k + self._pair_weight(k) * float(distances.sum()) if k > 1 else reward
 
     def _pair_weight(self, k: int) -> float:

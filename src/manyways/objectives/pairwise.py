@@ -72,17 +72,17 @@ class PairwiseOnModel(DiversityOnModel):
     def costs(self, rows: Sequence[Floats], i: int, least: float) -> Floats:
         """(N,) secant costs: the worth of each choice to plan i per unit of time, if all the time that the plan has in
         that choice's state (or `least`, if that is more) were spent on it. See `secant_worths`."""
-        images = [self.compared.forward(row) for row in rows]
+        images = np.stack([self.compared.forward(row) for row in rows])
         return self.costs_at(rows[i], images, i, least, self.distances(np.stack(rows)))
 
-    def costs_at(self, row: Floats, images: Sequence[Floats], i: int, least: float, distances: Floats) -> Floats:
-        """(N,) `costs`, from the plan itself, the images of all k plans and their pairwise distances (k, k)."""
+    def costs_at(self, row: Floats, images: Floats, i: int, least: float, distances: Floats) -> Floats:
+        """(N,) `costs`, from the plan itself, the images (k, B) of all plans and their pairwise distances (k, k)."""
         k = len(images)
         if k == 1:
             return self.mdp.reward.copy()
-        others = [image for j, image in enumerate(images) if j != i]
-        mass = np.maximum(self._mass(row), least)
-        worths = secant_worths(mass, others, self.cost_weights(distances, i))
+        weights, of_others = np.zeros(k), self.cost_weights(distances, i)
+        weights[:i], weights[i + 1 :] = of_others[:i], of_others[i:]
+        worths = secant_worths(np.maximum(self._mass(row), least), images, weights)
         return self._in_choices(2 / (k * (k - 1)) * worths, k)
 
     def contribution(self, rows: Sequence[Floats], i: int, row: Floats) -> float:
@@ -110,13 +110,13 @@ class PairwiseOnModel(DiversityOnModel):
 
 
 class PairwiseSet(WorkingSet):
-    """Keeps rewards (k,), distances (k, k) and the k images (B,)."""
+    """Keeps rewards (k,), distances (k, k) and images (k, B)."""
 
     objective: PairwiseOnModel
 
     def __init__(self, objective: PairwiseOnModel, rows: Sequence[Floats]) -> None:
         self.objective, self.rows = objective, list(rows)
-        self._images = [objective.compared.forward(row) for row in rows]
+        self._images = np.stack([objective.compared.forward(row) for row in rows])
         self._rewards = np.array([row @ objective.mdp.reward for row in rows])
         self._distances = objective.distances(np.stack(self.rows))
         self.value = objective.combined(self._rewards, self._distances)
@@ -125,9 +125,8 @@ class PairwiseSet(WorkingSet):
         return self.objective.costs_at(self.rows[i], self._images, i, least, self._distances)
 
     def offer(self, i: int, row: Floats) -> Offer:
-        rest, distances = np.arange(len(self.rows)) != i, self._distances.copy()
-        image, others = self.objective.compared.forward(row), [x for j, x in enumerate(self._images) if j != i]
-        distances[i, rest] = distances[rest, i] = divergences_from(image, others)
+        distances, image = self._distances.copy(), self.objective.compared.forward(row)
+        distances[i] = distances[:, i] = divergences_from(image, self._images, i)
         before = self.objective.part_of_one(i, self._rewards[i], self._distances)
         after = self.objective.part_of_one(i, float(row @ self.objective.mdp.reward), distances)
         return Offer(i, row, before, after, (distances, image))

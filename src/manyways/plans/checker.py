@@ -34,8 +34,9 @@ An interval is a pair (low, high) of floats or arrays.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -97,9 +98,7 @@ def _ends(total: Floats) -> Interval:
 
 def _sum(values: Floats) -> tuple[float, float]:
     """The interval of a sum of doubles."""
-    flat = np.ravel(values)
-    low, high = _sums(flat, np.zeros(flat.size, np.int64), 1)
-    return float(low[0]), float(high[0])
+    return exact.whole_sum(np.ravel(values))
 
 
 def _sums(values: Floats, group: Ints, n: int) -> Interval:
@@ -153,6 +152,12 @@ class ExactModel:
         self._left = np.array([left, (1.0 - (left - kept)) + (-discount - kept)])  # 1 - discount, exactly
         self.left = (down(left), up(left))
 
+    @cached_property
+    def within_reach(self) -> Ints:
+        """The choices in states that the start can reach, whatever is chosen."""
+        seen = self.reach(self.mdp.start > 0, np.ones(self.mdp.n_choices, bool))
+        return np.flatnonzero(seen[self.state])
+
     def reach(self, seeds: Bools, choices: Bools) -> Bools:
         """(S,) the states that can be reached from `seeds` (S,) by the marked choices (N,)."""
         seen, queue, first = seeds.copy(), np.empty(self.mdp.n_states, np.int64), np.flatnonzero(seeds)
@@ -170,16 +175,17 @@ class ExactModel:
         return up(found[1] + y[self.state[rows]])
 
     def _surplus(self, rows: Ints, c: Floats, h: Floats, left: Floats) -> Interval:
-        total = np.zeros((len(rows), 4))
-        terms = np.empty(1 + 6 * len(h))
-        exact.surpluses(rows, *self._csr, self.state, np.array(c), np.array(h), left, terms, total)
-        return _over(_ends(total), (self._row_sums[0][rows], self._row_sums[1][rows]))
+        low, high, terms = np.empty(len(rows)), np.empty(len(rows)), np.empty(1 + 6 * len(h))
+        vectors = _writable(c), _writable(h), left, *self._row_sums
+        exact.surpluses(rows, *self._csr, self.state, *vectors, terms, low, high)
+        return low, high
 
     def flows(self, rows: Ints, w: Floats) -> tuple[Interval, Interval, Interval]:
-        """The flow w (m, N) of the given choices: by choice, into each state, and net out of each state."""
+        """The flow w (m, N) of the given choices: by choice, into each state (empty without a discount), and net out of
+        each state."""
         n = self.mdp.n_states
-        by_row, into, net = np.zeros((len(rows), 4)), np.zeros((n, 4)), np.zeros((n, 4))
-        exact.flows(rows, *self._csr, self.state, np.array(w), by_row, into, net)
+        by_row, into, net = np.zeros((len(rows), 4)), np.zeros((n if self.discount < 1 else 0, 4)), np.zeros((n, 4))
+        exact.flows(rows, *self._csr, self.state, _writable(w), by_row, into, net)
         return _ends(by_row), _ends(into), _ends(net)
 
     def shift(self, h: Floats) -> tuple[float, float]:
@@ -213,13 +219,17 @@ class ExactModel:
     def _upper_bound(self, c: Floats, h: Floats) -> float:
         if not _usable(c, h):
             return math.inf
-        seen = self.reach(self.mdp.start > 0, np.ones(self.mdp.n_choices, bool))
-        rows = np.flatnonzero(seen[self.state])
-        return float(up(self.surplus(rows, c, h)[1].max() + self.shift(h)[1]))
+        return float(up(self.surplus(self.within_reach, c, h)[1].max() + self.shift(h)[1]))
+
+
+def _writable(v: Floats) -> Floats:
+    """The same numbers; a read-only array is another type to numba, which would compile everything twice."""
+    return v if v.flags.writeable and v.flags.c_contiguous else np.array(v, order="C")
 
 
 def _usable(*vectors: Floats) -> bool:
-    return all(bool(np.isfinite(v).all()) and bool((np.abs(v) < LARGEST).all()) for v in vectors)
+    """Whether all numbers are finite and not too large; comparisons with NaN are false."""
+    return all(bool((np.abs(v) < LARGEST).all()) for v in vectors)
 
 
 # ---- plans --------------------------------------------------------------------------------------
@@ -298,7 +308,8 @@ def prove_plan(model: ExactModel, policy: Floats, proof: PlanProof) -> ProvedPla
     mdp, z, n = model.mdp, proof.reference, model.mdp.n_states
     if not (_usable(policy, proof.h, proof.w, proof.y, model.reward) and 0 <= z < n):
         return None
-    taken, y = policy > 0, np.where(np.arange(n) == z, 0.0, proof.y)
+    taken, y = policy > 0, np.array(proof.y)
+    y[z] = 0.0
     if not ((policy >= 0).all() and np.logical_or.reduceat(taken, model.first[:-1]).all() and (y >= 0).all()):
         return None
     seen = model.reach(mdp.start > 0, taken)
@@ -312,8 +323,8 @@ def prove_plan(model: ExactModel, policy: Floats, proof: PlanProof) -> ProvedPla
     possible = taken & own[model.state]
     rows = np.flatnonzero(possible)
     earned = _by_state(model, rows, policy, model.surplus(rows, model.reward, proof.h))
-    states, shift = _owners(model, rows), model.shift(proof.h)
-    reward = float(down(earned[0][states].min() + shift[0])), float(up(earned[1][states].max() + shift[1]))
+    shift = model.shift(proof.h)
+    reward = float(down(earned[0].min() + shift[0])), float(up(earned[1].max() + shift[1]))
     x, tight = _occupancy(model, policy, proof.w, y, theta, rows)
     if not math.isfinite(tight):
         return None
@@ -322,11 +333,16 @@ def prove_plan(model: ExactModel, policy: Floats, proof: PlanProof) -> ProvedPla
 
 @dataclass(frozen=True, eq=False)
 class ProvedSet:
-    """What is proved about each plan of a set, and about the best policy that is known; None where nothing is."""
+    """What is proved about each plan of a set, and about the best policy that is known; None where nothing is.
+
+    Attributes:
+        slopes: what `gradients` found for these plans, if that is known already.
+    """
 
     model: ExactModel
     plans: tuple[ProvedPlan | None, ...]
     best: ProvedPlan | None
+    slopes: tuple[Interval, ...] | None = None
 
 
 def prove_plans(model: ExactModel, policies: Floats, proof: SetProof) -> ProvedSet:
@@ -342,25 +358,22 @@ def _decrease(model: ExactModel, policy: Floats, y: Floats, rows: Ints) -> float
     if not len(rows):
         return math.inf
     fall = _minus(model.surplus(rows, np.zeros(model.mdp.n_choices), y[None]))
-    return float(_by_state(model, rows, policy, fall)[0][_owners(model, rows)].min())
+    return float(_by_state(model, rows, policy, fall)[0].min())
 
 
-def _owners(model: ExactModel, rows: Ints) -> Ints:
-    """The states of some choices, each once; the choices are in order."""
-    owner = model.state[rows]
-    return owner[np.append(True, owner[1:] != owner[:-1])] if len(owner) else owner
+def _randomises(owner: Ints) -> bool:
+    """Whether some state occurs twice among the states (rows,) of some choices, which are in order."""
+    return bool((owner[1:] == owner[:-1]).any())
 
 
 def _by_state(model: ExactModel, rows: Ints, policy: Floats, v: Interval) -> Interval:
-    """(S,) the policy's mean of an interval over the rows; undefined in states without rows."""
-    n, owner = model.mdp.n_states, model.state[rows]
-    if len(_owners(model, rows)) == len(rows):  # one choice in each state: its share is one, exactly
-        low, high = np.full(n, np.nan), np.full(n, np.nan)
-        low[owner], high[owner] = v
-        return low, high
-    weighted = _times((policy[rows], policy[rows]), v)
-    with np.errstate(all="ignore"):
-        return _over((_sums(weighted[0], owner, n)[0], _sums(weighted[1], owner, n)[1]), _sums(policy[rows], owner, n))
+    """The policy's mean of an interval (rows,) in each state that has some of the rows."""
+    owner = model.state[rows]
+    if not _randomises(owner):  # one choice in each state: its share is one, exactly
+        return v
+    states, place = np.unique(owner, return_inverse=True)
+    weighted, n = _times((policy[rows], policy[rows]), v), len(states)
+    return _over((_sums(weighted[0], place, n)[0], _sums(weighted[1], place, n)[1]), _sums(policy[rows], place, n))
 
 
 def _occupancy(
@@ -374,7 +387,7 @@ def _occupancy(
     mass = _sum(flow[0])[0] - 1.0, _sum(flow[1])[1] - 1.0
     off = float(up(max(abs(mass[0]), abs(mass[1]))))
     lost, wrong = up(_size(residual) * up(y / theta)), 0.0
-    if len(_owners(model, rows)) < len(rows):  # where the policy randomises, the shares must be the policy's as well
+    if _randomises(owner):  # where the policy randomises, the shares must be the policy's as well
         by, total = (_sums(flow[0], owner, n)[0], _sums(flow[1], owner, n)[1]), _sums(policy[rows], owner, n)
         share = _over((policy[rows], policy[rows]), (total[0][owner], total[1][owner]))
         astray = _size(_plus(flow, _minus(_times((by[0][owner], by[1][owner]), share))))
@@ -410,10 +423,8 @@ class Compared(Protocol):
 def divergence(a: ProvedPlan, b: ProvedPlan, compared: Compared) -> tuple[float, float]:
     """The interval of the Jensen-Shannon divergence between the images of two plans."""
     p, q = compared.forward(a.x), compared.forward(b.x)
-    met = np.flatnonzero((p > 0) & (q > 0))
-    both = p[met] + q[met]
-    shared = np.mean(_sum(p[met] * np.log(p[met] / both) + q[met] * np.log(q[met] / both)))
-    value = 0.5 * (float(shared) + math.log(2) * float(np.mean(_sum(p)) + np.mean(_sum(q))))
+    shared, mass = exact.overlap(p, q)
+    value = 0.5 * (shared + math.log(2) * mass)
     rounding = 2 * compared.most_terms * U  # of the images
     slack = 32 * U * (1 + a.error + b.error) + _wobble(a.error + rounding) + _wobble(b.error + rounding)
     return max(float(down(value - slack)), 0.0), min(float(up(value + slack)), float(up(math.log(2))))
@@ -446,17 +457,17 @@ def gap_bound(
     smoothing: float,
     floors: Sequence[Bound] = (),
     multipliers: Floats | None = None,
+    slopes: Sequence[Interval] | None = None,
 ) -> float:
     """The Frank-Wolfe gap of the plans, for an objective of mean rewards and divergences, is at most this.
 
     duals[i] (m, S) are relative values for the upper end of the gradient by plan i, which is the smoothed gradient of the
-    objective, and multipliers[i] (f,) those of the floors that plans must meet.
+    objective, and multipliers[i] (f,) those of the floors that plans must meet. `slopes` is what `gradients` finds.
     """
     bound = 0.0
     used = np.zeros((len(plans), len(floors))) if multipliers is None else multipliers
-    for plan, h, m, (low, high) in zip(
-        plans, duals, used, gradients(model, plans, form, compared, smoothing), strict=True
-    ):
+    slopes = gradients(model, plans, form, compared, smoothing) if slopes is None else slopes
+    for plan, h, m, (low, high) in zip(plans, duals, used, slopes, strict=True):
         there = plan.possible
         earned = low[there] * plan.x[there]
         has = _sum(earned - 2 * U * np.abs(earned))[0] - plan.error * float(np.abs(low[there]).max())
@@ -470,30 +481,24 @@ def gradients(
     form: MeanForm,
     compared: Compared,
     smoothing: float,
-    ends: Sequence[int] = (-1, 1),
-) -> Iterator[list[Floats]]:
-    """For each plan, (N,) the lower (-1) and upper (1) ends of the gradient of an objective of mean rewards and divergences."""
-    k, rounding = len(plans), (8 + compared.most_terms) * U
+) -> tuple[Interval, ...]:
+    """For each plan, (N,) the lower and upper ends of the gradient of an objective of mean rewards and divergences."""
+    k, terms = len(plans), compared.most_terms
+    rounding = (8 + terms) * U
     images = [compared.forward(plan.x) for plan in plans]
-    low = [np.maximum(p * (1 - rounding) - plan.tight, 0.0) for p, plan in zip(images, plans, strict=True)]
-    met = [compared.forward(plan.possible.astype(float)) > 0 for plan in plans]
-    high = [
-        np.where(there, p * (1 + rounding) + plan.tight, 0.0) for p, plan, there in zip(images, plans, met, strict=True)
-    ]
+    low, high = np.empty((2, k, len(images[0])))
+    for row, (p, plan) in enumerate(zip(images, plans, strict=True)):
+        low[row] = np.maximum(p * (1 - rounding) - plan.tight, 0.0)
+        met = compared.forward(plan.possible.astype(float)) > 0
+        high[row] = np.where(met, p * (1 + rounding) + plan.tight, 0.0)
     pull = form.per_divergence / model.unit / (k * (k - 1)) if k > 1 else 0.0
-    worth_of_reward = form.per_reward / k
-    for i in range(k):
-        found = []
-        for sign in ends:
-            own, others = (high[i], low) if sign > 0 else (low[i], high)
-            total = np.zeros_like(images[i])
-            for j in range(k):
-                if j != i:
-                    slope = np.log(2 * (own + smoothing) / (own + others[j] + 2 * smoothing))
-                    total += slope + sign * 8 * U * (1 + np.abs(slope))
-            worth = compared.backward(total)
-            size = form.per_reward * np.abs(model.reward) + pull * compared.backward(np.abs(total))
-            found.append(
-                worth_of_reward * model.reward + pull * worth + sign * (8 * k + compared.most_terms) * U * size
-            )
-        yield found
+    earned, earned_size = form.per_reward / k * model.reward, form.per_reward * np.abs(model.reward)
+
+    def end(i: int, sign: int) -> Floats:
+        own, others = (high[i], low) if sign > 0 else (low[i], high)
+        total = np.zeros_like(images[i])
+        exact.slopes(own, others, i, sign, smoothing, total)
+        size = earned_size + pull * compared.backward(np.abs(total))
+        return earned + pull * compared.backward(total) + sign * (8 * k + terms) * U * size
+
+    return tuple((end(i, -1), end(i, 1)) for i in range(k))

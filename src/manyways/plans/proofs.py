@@ -46,6 +46,10 @@ THREADS_FROM = 2_000
 """From this many states on, plans are proved side by side."""
 REFINEMENTS = 4
 SETTLED = 4e-16
+SURELY_SETTLED = 1e-18
+"""If the next spread of the surpluses will be less than this, relative to their size, it need not be computed."""
+SURELY_RIGHT = 1e-11
+"""If a correction of the occupancy is less than this, the next one would be less than its square."""
 MOST_IMPROVEMENTS, NEARLY_BEST, ROUNDING = 20, 1e-10, 1e-14
 
 _Job = TypeVar("_Job")
@@ -62,8 +66,7 @@ def prove_set(
 ) -> tuple[SetProof, ProvedSet]:
     """Find the vectors for (k, N) policies and occupancies; `tell` is called before each plan with its number.
 
-    The gap is bounded by solves for the upper ends of the gradients: with those for the gradients themselves, uncertainty
-    in places that are hardly ever visited would count as if they were visited all the time.
+    The gap is bounded by solves for the upper ends of the gradients, where these are proved.
 
     Args:
         polytope: the feasible set of each plan, floors included, on the model whose reward is maximised.
@@ -91,12 +94,15 @@ def prove_set(
         if better is not best and vectors is not None:
             best, found[-1] = better, (vectors, prove_plan(model, better, vectors))
     *plans, best_plan = [vectors for vectors, _ in found]
-    proved = ProvedSet(model, tuple(plan for _, plan in found[:-1]), found[-1][1])
+    slopes = _slopes(model, objective, [plan for _, plan in found[:-1]])
+    proved = ProvedSet(model, tuple(plan for _, plan in found[:-1]), found[-1][1], slopes)
+    # With the gradients alone, uncertainty in places hardly ever visited would count as if they were visited all the time.
+    ahead = objective.gradient(x) / model.unit if slopes is None else [high for _, high in slopes]
     values, own = _values_of_optimum(model, polytope, optimum, best_plan, anywhere)
     gap: Floats | None = np.zeros((len(x), mdp.n_states))
     multipliers = np.zeros((len(x), len(polytope.floors)))
     try:
-        for i, costs in enumerate(_costs_of_gap(model, objective, x, proved.plans)):
+        for i, costs in enumerate(ahead):
             tell(i)
             try:
                 answer = polytope.best(costs * model.unit, Vertex(x[i], first_best(mdp, policies[i])))
@@ -197,15 +203,14 @@ def _improved(
     return policy, vectors
 
 
-def _costs_of_gap(
-    model: ExactModel, objective: SetObjective, x: Floats, found: Sequence[ProvedPlan | None]
-) -> Iterable[Floats]:
-    """For each plan, (N,) the upper end of its gradient where that is proved, otherwise the gradient."""
+def _slopes(
+    model: ExactModel, objective: SetObjective, found: Sequence[ProvedPlan | None]
+) -> tuple[Interval, ...] | None:
+    """For each plan, the ends (N,) of its gradient; None if they are not proved."""
     proved, form = [plan for plan in found if plan is not None], objective.mean_form
     if len(proved) < len(found) or form is None:
-        return objective.gradient(x) / model.unit
-    ends = gradients(model, proved, form, objective.compared, SMOOTHING, ends=(1,))
-    return (high for (high,) in ends)
+        return None
+    return gradients(model, proved, form, objective.compared, SMOOTHING)
 
 
 def prove(
@@ -251,28 +256,33 @@ class _Chain:
     Attributes:
         states: (R,) those that it can reach.
         reference: the state at which it is cut, `at` its position among them.
-        rows: the choices that it takes there.
+        rows: the choices that it takes there, `place` the position of their states and `share` the probability of each.
         steps: (R,) the expected time to the reference.
         around: (R,) expected visits between two visits to the reference.
         visits: (R,) the occupancy by state.
     """
 
     def __init__(self, model: ExactModel, policy: Floats, states: Ints, reference: int) -> None:
-        mdp, discount = model.mdp, model.discount
+        n, discount = model.mdp.n_states, model.discount
         self.model, self.states, self.reference = model, states, reference
         self.at = int(np.searchsorted(states, reference))
-        self._factors = _factors(model, policy, states, self.at)
-        self._share = policy / np.bincount(model.state, policy, minlength=mdp.n_states)[model.state]
-        reached = np.zeros(mdp.n_states, bool)
-        reached[states] = True
-        self.rows = np.flatnonzero((policy > 0) & reached[model.state])
+        place = np.full(n, -1)
+        place[states] = np.arange(len(states))
+        taken = np.flatnonzero(policy)
+        self._factors = _factors(model, policy, taken, states, self.at)
+        self.rows = taken if len(states) == n else taken[place[model.state[taken]] >= 0]
+        self.place = place[model.state[self.rows]]
+        self.randomised = not np.array_equal(self.place, np.arange(len(states)))
+        self.share = np.ones(len(self.rows))
+        if self.randomised:
+            self.share = policy[self.rows] / self._by_state(policy[self.rows])[self.place]
         self.steps = self._factors.solve(np.ones(len(states)))
         unit = np.zeros(len(states))
         unit[self.at] = 1.0
         self.around = self._factors.solve(unit, trans="T")
         self.visits = self.around / self.around.sum()
         if discount < 1:
-            from_start = self._factors.solve((1 - discount) * mdp.start[states], trans="T")
+            from_start = self._factors.solve((1 - discount) * model.mdp.start[states], trans="T")
             self.visits = from_start + (1 - from_start.sum()) / self.around.sum() * self.around
 
     def times(self) -> Floats:
@@ -286,39 +296,44 @@ class _Chain:
         for number in range(1 + REFINEMENTS):
             if number:
                 earned = self._mean(_middle(self.model.surplus(self.rows, c, h)))
-            spread = float(np.ptp(earned))
+            spread, size = float(earned.max() - earned.min()), float(np.abs(earned).max())
             if not spread < last:
                 return before
-            if spread <= SETTLED * float(np.abs(earned).max()):
+            if spread <= SETTLED * size:
                 break
-            last, before = spread, h
             change = self._factors.solve(earned - earned[self.at])
             change -= change[self.at] / self.steps[self.at] * self.steps
             change[self.at] = 0.0
-            h = _pushed(h, self._everywhere(change))
+            before, h = h, _pushed(h, self._everywhere(change))
+            if number and spread * (spread / last) <= SURELY_SETTLED * size:
+                break  # each solve reduces the spread by the same factor
+            last = spread
         return h
 
     def occupancy(self) -> Floats:
         """(2, N) the occupancy by choice, divided by the sums of the rows of probabilities."""
         model = self.model
-        weight = self._share / model.row_sums
+        weight = self.share / model.row_sums[self.rows]
         w = np.zeros((2, model.mdp.n_choices))
-        w[0] = self._everywhere(self.visits)[model.state] * weight
-        randomised = bool((np.diff(model.state[self.rows]) == 0).any())
-        for _ in range(1 if randomised else 2):
+        w[0, self.rows] = self.visits[self.place] * weight
+        for _ in range(1 if self.randomised else 2):
             flow, into, net = (_middle(part) for part in model.flows(self.rows, w))
             if model.discount < 1:
                 net = net + (1 - model.discount) * (into - model.mdp.start / model.mdp.start.sum())
             wrong = self._factors.solve(net[self.states], trans="T")
             wrong += (float(flow.sum() - 1.0) - wrong.sum()) / self.around.sum() * self.around
-            w = _pushed(w, -self._everywhere(wrong)[model.state] * weight)
+            w[:, self.rows] = _pushed(w[:, self.rows], -wrong[self.place] * weight)
+            if np.abs(wrong).sum() <= SURELY_RIGHT:
+                break
         return w
 
     def _mean(self, v: Floats) -> Floats:
         """(rows,) -> (R,): the policy's mean."""
-        owner = self.model.state[self.rows]
-        found = np.bincount(owner, self._share[self.rows] * v, minlength=self.model.mdp.n_states)
-        return found[self.states].astype(np.float64)
+        return self._by_state(self.share * v) if self.randomised else v
+
+    def _by_state(self, v: Floats) -> Floats:
+        """(rows,) -> (R,): sums."""
+        return np.bincount(self.place, v, minlength=len(self.states)).astype(np.float64)
 
     def _everywhere(self, v: Floats) -> Floats:
         """(R,) -> (S,), zero in other states."""
@@ -327,9 +342,9 @@ class _Chain:
         return found
 
 
-def _factors(model: ExactModel, policy: Floats, states: Ints, at: int) -> SuperLU:
-    """Of the chain of a policy on states that it does not leave, cut at one of them."""
-    mdp, taken, cut_at = model.mdp, np.flatnonzero(policy), np.array([at])
+def _factors(model: ExactModel, policy: Floats, taken: Ints, states: Ints, at: int) -> SuperLU:
+    """Of the chain of a policy, which takes some choices, on states that it does not leave, cut at one of them."""
+    mdp, cut_at = model.mdp, np.array([at])
     if len(taken) == mdp.n_states:  # deterministic: its rows are rows of the model
         return factors_of(mdp.transitions, model.discount, cut_at, taken[states], states)
     return factors_of(chain(mdp, policy), model.discount, cut_at, states, states)

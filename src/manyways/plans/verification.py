@@ -166,7 +166,7 @@ def examine(
         if best is None
         else float(_values(model, [best], criterion, top, lower=True)[0][0]),
         bound=criterion.value_bound(bound, top),
-        gap=_gap(claim, model, plans if exact else None, x, proof),
+        gap=_gap(claim, proved, x, proof),
         sizes=sizes,
         size=float(sizes.max()) if best is None else float(_sizes(claim, mdp, best.x[None])[0]),
         worth=float(_or_median(mdp, x @ np.abs(mdp.reward)).max()) + objective.diversity_weight,
@@ -413,14 +413,15 @@ def _shorter_way(model: ExactModel, shortest: ShortestWay, x: Floats, values: Fl
     return 0.0 if above <= 0 else above / ended / max(shortest.length, 1.0) if ended > 0 else np.inf
 
 
-def _gap(claim: Claim, model: ExactModel, plans: list[ProvedPlan] | None, x: Floats, proof: SetProof) -> float:
+def _gap(claim: Claim, proved: ProvedSet, x: Floats, proof: SetProof) -> float:
     """An upper bound on how much more than x any points that meet the floors have along the gradient."""
     if proof.gap is None:
         return float("inf")
-    objective, floors = claim.objective, claim.floors
+    objective, floors, model = claim.objective, claim.floors, proved.model
     duals, form = [dual[None] for dual in proof.gap], objective.mean_form
-    if plans is not None and form is not None:
-        parts = (objective.compared, duals, SMOOTHING, floors, proof.gap_multipliers)
+    plans = [plan for plan in proved.plans if plan is not None]
+    if len(plans) == len(proved.plans) and form is not None:
+        parts = (objective.compared, duals, SMOOTHING, floors, proof.gap_multipliers, proved.slopes)
         return gap_bound(model, plans, form, *parts) * model.unit
     gradient = objective.gradient(x) / model.unit
     rows = zip(gradient, duals, proof.gap_multipliers, x, strict=True)

@@ -101,6 +101,15 @@ class _Found:
     multiplier: float = 0.0
 
 
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """A plan x with its worth <c, x> and its height <w, x>."""
+
+    plan: Vertex
+    worth: float
+    height: float
+
+
 class Slices(Protocol):
     """What is needed of a feasible set to find a plan that meets floors."""
 
@@ -171,11 +180,16 @@ class Floored:
 
     def _along_chord(self, c: Floats, known: _Found, which: int) -> tuple[float, Answer, _Found]:
         """The best plan that meets one of the floors, as far as plans that meet all of them show."""
-        w, level = self._weights[which], float(self._levels[which])
-        inside, beyond = known.inside, known.beyond[0] if known.beyond else None
+        w, level, size_of_costs = self._weights[which], float(self._levels[which]), np.abs(c)
+
+        def at(plan: Vertex) -> _Point:
+            return _Point(plan, float(c @ plan.occupancy), float(w @ plan.occupancy))
+
+        inside, beyond = at(known.inside), at(known.beyond[0]) if known.beyond else None
         last, sides = known.last, set[bool]()
-        slope, reached = _chord(c, w, level, inside, beyond)
-        multiplier = max(known.multiplier, slope, BALANCE * _balanced(c, w, inside))
+        slope, reached = _chord(level, inside, beyond)
+        # The plans of the last search tell more about the multiplier than the costs do.
+        multiplier = slope if slope > 0 else max(known.multiplier, BALANCE * _balanced(c, w, inside.plan))
         for number in count(1):
             last = self._oracle.best(c + multiplier * w if multiplier > 0 else c, last)
             missed = self._missed(last.occupancy)
@@ -183,15 +197,18 @@ class Floored:
             if meets and multiplier == 0:
                 return 0.0, last, _Found(last, (), last)
             sides.add(meets)
-            ends = (last, beyond) if meets else (inside, last)
-            raised = _chord(c, w, level, *ends)
+            ends = (at(last), beyond) if meets else (inside, at(last))
+            raised = _chord(level, *ends)
             if raised[1] >= reached or elsewhere:
                 (inside, beyond), (slope, reached) = ends, raised
-            size = float(np.abs(c) @ inside.occupancy)
-            size += multiplier * (abs(level) + float(self._sizes[which] @ inside.occupancy))
-            final = last.value - multiplier * level <= reached + RISE * size or number == MOST_SOLVES
-            if final or elsewhere:
-                return multiplier, last, _Found(inside, () if beyond is None else (beyond,), last, multiplier)
+            above, final = last.value - multiplier * level - reached, number == MOST_SOLVES
+            if above > 0 and not final:
+                x = inside.plan.occupancy
+                final = above <= RISE * (
+                    float(size_of_costs @ x) + multiplier * (abs(level) + float(self._sizes[which] @ x))
+                )
+            if final or above <= 0 or elsewhere:
+                return multiplier, last, _Found(inside.plan, () if beyond is None else (beyond.plan,), last, multiplier)
             if len(sides) == 2 or multiplier == 0 or number >= STEPS:
                 multiplier = slope
             else:  # one end of the chord is from an earlier search, for other costs, and may be far below the hull
@@ -321,19 +338,16 @@ class Floored:
         return bool(np.logical_and(*(state_occupancy(self._mdp, v.occupancy) > 0 for v in (a, b))).any())
 
 
-def _chord(c: Floats, w: Floats, level: float, inside: Vertex, beyond: Vertex | None) -> tuple[float, float]:
+def _chord(level: float, inside: _Point, beyond: _Point | None) -> tuple[float, float]:
     """The multiplier for which two plans are worth the same, and what their mixture at the level is worth.
 
     Zero, and the worth of the plan inside, if the one beyond the floor is not worth more.
     """
-    worth = float(c @ inside.occupancy)
     if beyond is None:
-        return 0.0, worth
-    gain = float(c @ beyond.occupancy) - worth
-    above = float(w @ inside.occupancy)
-    height = above - float(w @ beyond.occupancy)
-    slope = gain / height if gain > 0 and height > 0 else 0.0
-    return slope, worth + slope * max(above - level, 0.0)  # below 0 only by rounding
+        return 0.0, inside.worth
+    gain, fall = beyond.worth - inside.worth, inside.height - beyond.height
+    slope = gain / fall if gain > 0 and fall > 0 else 0.0
+    return slope, inside.worth + slope * max(inside.height - level, 0.0)  # below 0 only by rounding
 
 
 def _balanced(c: Floats, w: Floats, plan: Vertex) -> float:
