@@ -10,10 +10,13 @@ from manyways.errors import SettingError
 from manyways.files.spreadsheet_cells import cell
 from manyways.plans.planset import PlanSet
 from manyways.plans.policy_files import check_names
+from manyways.plans.route import likely_route
 from manyways.types import Floats
 
 MOST_ENTRIES = 200_000
 """Larger sets (states times plans) are handed out by the command line only."""
+MOST_ROUTES, LONGEST_ROUTE = 20, 1_000
+"""Routes of more plans, and longer ones, are too."""
 
 
 def handed_out(plans: PlanSet) -> dict[str, Any] | None:
@@ -41,6 +44,22 @@ def handed_out(plans: PlanSet) -> dict[str, Any] | None:
         "cells": {name: cell(name) for name in (*states, *actions) if cell(name) != name},
         "taken": [_taken(row, mdp.choice_state, of_choice) for row in plans.policies],
     }
+
+
+def routes_handed_out(plans: PlanSet, plan: int) -> list[tuple[str, str, str]]:
+    """The files of a plan's route: the end of their names, their kinds and contents; none without a map or a way."""
+    if plans.mdp.layout is None or plans.k > MOST_ROUTES:
+        return []
+    try:
+        route = likely_route(plans.mdp, plans.policies[plan])
+    except SettingError:  # it never reaches the goal, or there is none
+        return []
+    if len(route) > LONGEST_ROUTE:
+        return []
+    files = [("-route.csv", "text/csv", ".csv"), ("-route.json", "application/json", ".json")]
+    if route.unit == "m":
+        files.append(("-route.yaml", "text/yaml", ".yaml"))
+    return [(name, kind, route.to_bytes(ending).decode()) for name, kind, ending in files]
 
 
 def _taken(policy: Floats, state: np.ndarray, action: np.ndarray) -> list[Any]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from manyways.describe import Survey
+from manyways.errors import SettingError
 from manyways.model.graph import reachable
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import chain
 from manyways.plans.planset import PlanSet
+from manyways.plans.route import likely_route
 from manyways.report.lanes import Cell, Point, number_spots, path_text, shifted, side_by_side
 from manyways.report.pictures import Canvas, world_of
 from manyways.types import Bools, Floats, Sparse
@@ -100,8 +103,10 @@ def route_of(survey: Survey, plan: int, canvas: Canvas) -> list[Cell] | None:
     mdp, path = survey.plans.mdp, survey.facts[plan].path
     if path is None and mdp.ends:
         path = _way_to_an_end(mdp, survey.plans.policies[plan])
-    if path is None:
+    if path is None:  # most runs go back and forth: no single way is likely
         return None
+    with suppress(SettingError):  # where the goal is no state
+        path = likely_route(mdp, survey.plans.policies[plan]).states
     cells = [divmod(int(cell), canvas.shape[1]) for cell in canvas.cells(canvas.layout.cells[np.array(path)])]
     if mdp.ends and canvas.layout.goals.size:  # the goal is no state: a step into it ends the episode
         goals = [divmod(int(cell), canvas.shape[1]) for cell in canvas.cells(canvas.layout.goals)]

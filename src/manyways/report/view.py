@@ -24,7 +24,7 @@ from manyways.plans.planset import PlanSet
 from manyways.report.chart import price_chart
 from manyways.report.graph_drawing import graph_overview
 from manyways.report.groups import Group, groups_of, tints_of
-from manyways.report.handing_out import handed_out
+from manyways.report.handing_out import handed_out, routes_handed_out
 from manyways.report.headline import chips, headline, strip
 from manyways.report.leeway import leeway
 from manyways.report.offers import offers_of
@@ -102,6 +102,9 @@ def view_of(
         },
         "offers": offers_of(plans),
         "drawn": plans.mdp.layout is not None,
+        "route_endings": []
+        if plans.mdp.layout is None
+        else ["csv", "json", *(["yaml"] if plans.mdp.layout.unit == "m" else [])],
         "marks": map_marks(plans.mdp),
         "cards": [
             _card(plans, i, words, measured, survey.by_state[i], suits) | {"tint": tints[i], "chips": costs[i]}
@@ -283,7 +286,9 @@ def _script_data(plans: PlanSet, words: list[Portrait], measured: list[Measure],
         "likeness": [[survey.likeness.grade(i, j) for j in range(plans.k)] for i in range(plans.k)],
         "distances": [[round(float(x), 3) for x in row] for row in plans.distances],
         "plans": [
-            {"key": plans[i].key, "title": words[i].title, **pictures[i], "runs": runs[i]} for i in range(plans.k)
+            {"key": plans[i].key, "title": words[i].title, **pictures[i], "runs": runs[i]}
+            | {"routes": routes_handed_out(plans, i)}
+            for i in range(plans.k)
         ],
         "visited": visited,
     }

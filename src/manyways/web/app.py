@@ -106,6 +106,10 @@ def _routes(session: Session) -> list[Route]:
     def plans_file(request: Request) -> Response:
         return _attachment(*session.plans_file(_number(request.path_params["number"])))
 
+    def route(request: Request) -> Response:
+        asked = request.path_params
+        return _attachment(*session.route(_number(asked["number"]), _number(asked["plan"]), "." + asked["ending"]))
+
     def page_file(request: Request) -> Response:
         return _attachment(*session.page_file(_number(request.path_params["number"])))
 
@@ -123,6 +127,7 @@ def _routes(session: Session) -> list[Route]:
         Route("/rounds/learned.json", reward),
         Route("/rounds/rounds.mwc", conversation),
         Route("/sets/{number}/plans/{plan}/policy.{ending}", policy),
+        Route("/sets/{number}/plans/{plan}/route.{ending}", route),
         Route("/sets/{number}/plans.mw", plans_file),
         Route("/sets/{number}/page.html", page_file),
     ]

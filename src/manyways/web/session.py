@@ -17,6 +17,7 @@ from manyways.errors import PlanFileError
 from manyways.files import read_bytes
 from manyways.plans import PlanSet
 from manyways.plans.policy_files import FORMATS
+from manyways.plans.route import WRITERS as ROUTES
 from manyways.report import Live, offers_of, render, view_of
 from manyways.web.events import Refused, checked_mark
 from manyways.web.planner import PlannedSet, PlanRequest, RoundRequest, set_label
@@ -165,10 +166,21 @@ class Session:
         """One plan, counted from 1, as a policy file: its content and a name for it."""
         if ending not in FORMATS:
             raise Refused(f"a policy ends in one of {', '.join(FORMATS)}", 404)
+        plans = self._plan_of(number, plan)
+        return plans[plan - 1].policy.to_bytes(ending), f"{self._stem}-set{number}-plan{plan}{ending}"
+
+    def route(self, number: int, plan: int, ending: str) -> tuple[bytes, str]:
+        """The route of one plan, counted from 1, as a file: its content and a name for it."""
+        if ending not in ROUTES:
+            raise Refused(f"a route ends in one of {', '.join(ROUTES)}", 404)
+        plans = self._plan_of(number, plan)
+        return plans[plan - 1].route().to_bytes(ending), f"{self._stem}-set{number}-plan{plan}-route{ending}"
+
+    def _plan_of(self, number: int, plan: int) -> PlanSet:
         plans = self.plans(number)
         if not 1 <= plan <= plans.k:
             raise Refused(f"set {number} has plans 1 to {plans.k}, found {plan}", 404)
-        return plans[plan - 1].policy.to_bytes(ending), f"{self._stem}-set{number}-plan{plan}{ending}"
+        return plans
 
     def plans_file(self, number: int) -> tuple[bytes, str]:
         """A set as a plan file: its content and a name for it."""
