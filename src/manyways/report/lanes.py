@@ -150,7 +150,7 @@ def _line(route: Sequence[Cell], lanes: list[float]) -> list[Point]:
 
 
 def _simplified(points: Floats, tolerance: float) -> Floats:
-    """The points without those that lie within `tolerance` of the line through the others (Douglas and Peucker, 1973)."""
+    """The points without those that lie within `tolerance` of the line along the others (Douglas and Peucker, 1973)."""
     keep = np.zeros(len(points), bool)
     keep[[0, -1]] = True
     parts = [(0, len(points) - 1)]
@@ -159,8 +159,8 @@ def _simplified(points: Floats, tolerance: float) -> Floats:
         if last - first < 2:
             continue
         base, inner = points[last] - points[first], points[first + 1 : last] - points[first]
-        length = hypot(*base)
-        off = np.abs(base[0] * inner[:, 1] - base[1] * inner[:, 0]) / length if length else np.hypot(*inner.T)
+        along = np.clip(inner @ base / max(float(base @ base), 1e-300), 0.0, 1.0)
+        off = np.hypot(*(inner - along[:, None] * base).T)
         worst = int(np.argmax(off))
         if off[worst] > tolerance:
             keep[first + 1 + worst] = True
