@@ -125,9 +125,14 @@ def test_help_shows_all_defaults(manyways):
         assert default in text
 
 
-def test_without_arguments_there_is_help(manyways):
+def test_without_arguments_three_lines_say_how_to_begin(manyways):
     answer = manyways()
-    assert "Usage" in answer.out + answer.err
+    assert (answer.code, answer.err) == (DONE, "")
+    lines = answer.out.splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        named = line.partition("manyways ")[2].split()[0]
+        assert named in (*COMMANDS, "--help")
 
 
 def test_in_a_pipe_there_is_the_answer_alone():

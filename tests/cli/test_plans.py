@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from manyways.formats.writer import write_model
 from manyways.methods import METHODS
 from manyways.objectives import OBJECTIVES
 from manyways.plans.certificate import Check
+from manyways.web.store import Choices, choices_path
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -390,7 +392,10 @@ def test_plans_of_a_file_can_be_kept(manyways):
     [
         ("saved.mw", "--keep expects a file and numbers of its plans, such as plans.mw:1,3, found 'saved.mw'"),
         ("saved.mw:3", "--keep: saved.mw has plans 1 to 2, found 3"),
-        ("saved.mw:1", "--keep: saved.mw has plans for another model, square; choose a file of this model"),
+        (
+            "saved.mw:1",
+            "--keep: saved.mw has plans for another model, square, and plan 1 does not fit this one: the plan does something in 'r0c3' that is banned or not known in map",
+        ),
         ("none.mw:1", "there is no file none.mw"),
     ],
 )
@@ -398,6 +403,42 @@ def test_plans_of_a_file_can_be_kept(manyways):
 def test_plans_that_cannot_be_kept(manyways, keep, message):
     answer = manyways(*PLAN, "--keep", keep)
     assert (answer.code, answer.err) == (BAD_INPUT, f"manyways: {message}\n")
+
+
+def test_plans_are_kept_for_a_model_with_a_ban(manyways, here):
+    """Of two ways to work, one by bus: the plan without the bus is kept, the other one is refused."""
+    rows = [("home", "bus", "work", 1.0, 3.0), ("home", "bike", "work", 1.0, 3.0), ("work", "back", "home", 1.0, 1.0)]
+    rows += [("home", "walk", "work", 1.0, 2.9)]
+    mdp = mw.MDP.from_transitions(rows)
+    write_model(mdp, here / "commute.npz")
+    banned = mdp.without(actions="bus")
+    write_model(banned, here / "banned.npz")
+    mw.plan(mdp, 3, slack=0.2).save(here / "three.mw")
+    plans = mw.load("three.mw")
+    bus = [i for i in range(3) if plans.policies[i][0] > 0.5]
+    others = [str(i + 1) for i in range(3) if i not in bus]
+    answer = manyways("plan", "banned.npz", "--k", "2", "--keep", f"three.mw:{','.join(others)}", "--out", "two.mw")
+    assert answer.code == BAD_INPUT  # nothing would be planned
+    assert manyways("plan", "banned.npz", "--k", "2", "--keep", f"three.mw:{others[0]}", "--out", "two.mw").code == DONE
+    kept = mw.load("two.mw")
+    assert kept[kept.kept[0]].policy.on(mdp).probabilities.tolist() == plans.policies[int(others[0]) - 1].tolist()
+    answer = manyways("plan", "banned.npz", "--keep", f"three.mw:{bus[0] + 1}")
+    assert "does something in 'home' that is banned" in answer.err
+
+
+def test_the_report_has_what_people_said_when_the_file_was_served(manyways, saved, here):
+    plans = mw.load(saved)
+    with closing(Choices(choices_path(here / saved))) as choices:
+        choices.add_plan_file(plans.mdp.digest, (here / saved).read_bytes(), [plan.key for plan in plans], "saved")
+        choices.mark(plans[1].key, "name", "", "The long way")
+        choices.mark(plans[1].key, "note", "Ann", "Nice <b>view</b>")
+        choices.mark(plans[1].key, "star", "", True)
+    assert manyways("show", saved, "--report", "plans.html").code == DONE
+    page = (here / "plans.html").read_text()
+    assert "The long way" in page
+    assert "Nice &lt;b&gt;view&lt;/b&gt;" in page
+    assert "★ starred" in page
+    assert 'data-form="note"' not in page
 
 
 def test_a_method_that_cannot_keep_plans(manyways):

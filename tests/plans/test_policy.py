@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 import manyways as mw
 from fuzzing import read_or_refusal
+from manyways.model.graph import reachable_from_start
 from manyways.plans import Policy, load_policy
 from manyways.plans.policy_files import FORMATS
 from problems import random_mdp
@@ -200,3 +202,29 @@ def test_states_by_the_names_that_tables_and_files_show():
         assert policy.act(plans.mdp.state_name(state), rng) == policy.act(state, rng)
     with pytest.raises(mw.SettingError, match="names such as 'r0c0'"):
         policy.act("r99c0", rng)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_policy_on_the_model_that_a_ban_leaves(seed):
+    """It does the same wherever it comes from the start, and it is refused exactly if it ever does what is banned."""
+    rng = np.random.default_rng(seed)
+    rows = [(f"s{i}", f"a{j}", f"s{rng.integers(6)}", 1.0, float(rng.random())) for i in range(6) for j in range(3)]
+    mdp = mw.MDP.from_transitions(rows)
+    mdp = mdp.restricted_to(reachable_from_start(mdp))
+    banned = mdp.without(choices=[(mdp.state_name(0), "a0")])
+    for choices in itertools.islice(itertools.product(range(3), repeat=mdp.n_states), 0, None, 7):
+        policy = np.zeros(mdp.n_choices)
+        policy[mdp.first_choice[:-1] + np.array(choices)] = 1.0
+        own = mw.Policy(mdp, policy)
+        if choices[0] == 0:  # the start
+            with pytest.raises(mw.SettingError, match="that is banned or not known"):
+                own.on(banned)
+            continue
+        there = own.on(banned)
+        runs = [one.rollout(30, np.random.default_rng(1)) for one in (own, there)]
+        names = [[one.mdp.state_name(int(s)) for s in run.states] for one, run in zip((own, there), runs, strict=True)]
+        assert names[0] == names[1]
+        actions = [
+            [one.mdp.action_name(int(x)) for x in run.choices] for one, run in zip((own, there), runs, strict=True)
+        ]
+        assert actions[0] == actions[1]

@@ -315,3 +315,49 @@ def test_everyone_can_use_it(browser: Browser, plans_path, scheme, width):
             "[...document.querySelectorAll('button, input, select, textarea, a[href], summary')].filter(e => e.tabIndex < 0).length"
         )
         assert reached == 0
+
+
+def test_a_ban_keeps_the_kept_plan_with_its_name_and_the_page_is_a_file(browser: Browser, tmp_path):
+    rows = [("home", way, "work", 1.0, pay) for way, pay in (("bus", 3.0), ("bike", 3.0), ("walk", 2.9), ("run", 2.8))]
+    mdp = mw.MDP.from_transitions([*rows, ("work", "back", "home", 1.0, 1.0)], name="commute")
+    plans = mw.plan(mdp, 3, slack=0.2)
+    number = next(i for i, policy in enumerate(plans.policies, 1) if np.argmax(policy[:4]) != 0)
+    with served(plans.save(tmp_path / "plans.mw")) as address, opened(browser, address, accept_downloads=True) as page:
+        title = card(page, number).locator(".title").inner_text()
+        write_about(page, number, "note", "fresh air")
+        expect(card(page, number).locator("[data-notes] .text")).to_have_text("fresh air")
+        card(page, number).get_by_label("Keep").check()
+        page.locator("#again .settings summary").click()
+        page.get_by_label("do bus").check()
+        page.click("#replan")
+        expect(page.locator("body")).to_have_attribute("data-set", "2", timeout=60_000)
+        assert "kept" in card(page, 1).inner_text()
+        expect(card(page, 1).locator("[data-notes] .text")).to_have_text("fresh air")
+        assert "bus" not in page.inner_text("#decisions") if page.locator("#decisions").count() else True
+        with page.expect_download() as download:
+            page.get_by_role("link", name="Download this page").click()
+        download.value.save_as(tmp_path / "page.html")
+        page.goto(f"{address}?set=1")
+        assert card(page, number).locator(".title").inner_text() == title
+    with opened(browser, (tmp_path / "page.html").as_uri()) as page:
+        assert "fresh air" in page.inner_text("#plan-1")
+        assert page.locator("[data-form]").count() == 0
+
+
+def test_more_and_less_like_a_plan(browser: Browser, plans_path):
+    plans = mw.load(plans_path)
+    with served(plans_path) as address, opened(browser, address) as page:
+        title = card(page, 2).locator(".title").inner_text()
+        card(page, 2).locator(".more").evaluate("(more) => { more.open = true; }")
+        card(page, 2).get_by_role("button", name="More like this").click()
+        expect(page.locator("body")).to_have_attribute("data-set", "2", timeout=60_000)
+        keys = [one.get_attribute("data-key") for one in page.locator(".card").all()]
+        assert plans[1].key in keys
+        assert page.locator(f'.card[data-key="{plans[1].key}"] .title').inner_text() == title, "it keeps its title"
+        page.goto(f"{address}?set=1")
+        card(page, 3).locator(".more").evaluate("(more) => { more.open = true; }")
+        card(page, 3).get_by_role("button", name="Less like this").click()
+        expect(page.locator("body")).to_have_attribute("data-set", "3", timeout=60_000)
+        keys = [one.get_attribute("data-key") for one in page.locator(".card").all()]
+        assert plans[2].key not in keys
+        assert {plans[i].key for i in (0, 1, 3)} <= set(keys)

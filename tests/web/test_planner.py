@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import manyways as mw
+from manyways.conversation import Round
 from manyways.objectives import OBJECTIVES
 from manyways.web.planner import PlanRequest, _plan, set_label
 
@@ -124,3 +127,35 @@ def test_labels(plans):
     assert set_label(limited) == "2 plans, within 10 %, seed 4"
     within = mw.plan(plans.mdp, 2, 1 / 3, slack=0.025)
     assert set_label(within) == "2 plans, within 2.5 %, tradeoff 0.3333, seed 0"
+
+
+def test_more_plans_like_one(plans):
+    """The plan stays, and the others are those that a conversation shows after it was taken."""
+    old = mw.plan(plans.mdp, 3, slack=0.2)
+    new = planned(old, k=3, like=old[1].key)
+    assert old[1].key in [plan.key for plan in new]
+    talk = mw.Conversation.resume([Round(old)], 3, seed=1)
+    assert [plan.key for plan in talk.choose(1)] == [plan.key for plan in new]
+
+
+def test_another_behaviour_and_values_per_episode(plans):
+    new = planned(plans, behaviour="states", per="episode", slack=0.2)
+    assert new.behaviour == mw.States()
+    assert isinstance(new.criterion, mw.Episodic)
+    assert planned(new, per="step").criterion == mw.Average()
+
+
+def test_a_ban_holds_and_kept_plans_are_carried_over():
+    rows = [("home", way, "work", 1.0, pay) for way, pay in (("bus", 3.0), ("bike", 3.0), ("walk", 2.9))]
+    old = mw.plan(mw.MDP.from_transitions([*rows, ("work", "back", "home", 1.0, 1.0)]), 3, slack=0.2)
+    way = {old.mdp.action_name(int(np.argmax(policy[:3]))): i for i, policy in enumerate(old.policies)}
+    request = PlanRequest(old.to_bytes(), 2, None, 0.2, 0, (old[way["walk"]].key,), 60, banned_actions=("bus",))
+    answer = _plan(request, lambda _: None)
+    new = mw.PlanSet.from_bytes(answer.archive, "planned")
+    assert sorted(new.mdp.action_name(int(np.argmax(policy[:2]))) for policy in new.policies) == ["bike", "walk"]
+    assert answer.renamed == ((old[way["walk"]].key, new[new.kept[0]].key),)
+    assert answer.label.endswith("1 kept, without bus")
+    with pytest.raises(
+        mw.SettingError, match=f"plan {way['bus'] + 1} cannot be kept: the plan does something in 'home'"
+    ):
+        _plan(dataclasses.replace(request, keep=(old[way["bus"]].key,)), lambda _: None)

@@ -272,3 +272,29 @@ def test_file_names_that_are_not_text(plans, tmp_path):
         answer = client.mark(plans[0].key, "star", True)
         assert answer.status == 400
         assert "pl?ne.choices.sqlite was moved" in answer.json["error"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"like": "nobody"},
+        {"behaviour": "moods"},
+        {"per": "year"},
+        {"banned_labels": ["nowhere"]},
+        {"banned_actions": "up"},
+    ],
+    ids=str,
+)
+def test_settings_that_the_page_does_not_offer_are_refused(plans_path, asked):
+    with served(plans_path) as client:
+        answer = client.ask("POST", "/plan", {"k": 2, "tradeoff": 8.0, "seed": 0, "set": 1} | asked)
+        assert answer.status == 400
+
+
+def test_routes_of_plans_on_a_map(plans_path, plans):
+    with served(plans_path) as client:
+        answer = client.get("/sets/1/plans/2/route.csv")
+        assert answer.status == 200
+        assert answer.body == plans[1].route().to_bytes(".csv")
+        assert client.get("/sets/1/plans/9/route.csv").status == 404
+        assert client.get("/sets/1/plans/2/route.exe").status == 404

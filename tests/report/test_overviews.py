@@ -1,0 +1,172 @@
+"""The first picture of models with and without a map: what is drawn is what the plans do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import manyways as mw
+from manyways.describe import survey_of
+from manyways.formats.text_maps import world_from_rows
+from manyways.gallery import example_file
+from manyways.model.occupancy import chain
+from manyways.report import view_of
+from manyways.report.graph_drawing import USED, graph_overview
+from manyways.report.overview import directions, map_overview, route_of
+from manyways.report.pictures import canvas_of
+
+
+@pytest.fixture(scope="module")
+def maintenance() -> mw.PlanSet:
+    return mw.plan(str(example_file("maintenance.csv")), 3, slack=0.07)
+
+
+def test_bars_are_the_time_on_the_action_taken(maintenance):
+    """Heights, colours and numbers of the boxes over wear and parts, against the occupancies choice by choice."""
+    view = view_of(maintenance)["overview"]
+    assert (view["kind"], view["form"]) == ("table", "boxes")
+    mdp, names = maintenance.mdp, [action["name"] for action in view["actions"]]
+    colours = {action["colour"]: action["name"] for action in view["actions"]}
+    found = {}
+    for bar in view["bars"]:
+        column = int(np.argmin(np.abs(np.array(view["columns_at"]) - bar["number_x"])))
+        row = int(np.argmin(np.abs(np.array(view["rows_at"]) - (bar["number_y"] - view["box"]["height"] / 2))))
+        place = view["down"]["values"][row], view["across"]["values"][column]
+        found[bar["plan"], *place] = (bar["height"], colours[bar["colour"]])
+    most = max(height for height, _ in found.values())
+    largest = maintenance.occupancies.max()
+    seen = 0
+    for plan, x in enumerate(maintenance.occupancies):
+        for choice in np.flatnonzero(x > 1e-3):
+            name = mdp.state_name(int(mdp.choice_state[choice]))  # wear1/parts2
+            wear, parts = name.removeprefix("wear").split("/parts")
+            values = {"wear": wear, "parts": parts}
+            height, action = found[plan, values[view["down"]["name"]], values[view["across"]["name"]]]
+            assert action == mdp.action_name(int(choice))
+            assert action in names
+            assert height / most == pytest.approx(x[choice] / largest, abs=0.03)
+            seen += 1
+    assert seen > 8
+
+
+def test_many_values_are_drawn_as_small_pictures():
+    rows = []
+    for a in range(12):
+        for b in range(12):
+            for name, da, db in (("up", 1, 0), ("right", 0, 1)):
+                rows.append((f"a{a}/b{b}", name, f"a{(a + da) % 12}/b{(b + db) % 12}", 1.0, 1.0))
+    view = view_of(mw.plan(mw.MDP.from_transitions(rows), 2, slack=0.1))["overview"]
+    assert (view["kind"], view["form"]) == ("table", "multiples")
+    assert [picture["plan"] for picture in view["pictures"]] == [0, 1]
+    for picture in view["pictures"]:
+        for cell in picture["cells"]:
+            assert picture["frame"]["x"] <= cell["x"] < picture["frame"]["x"] + picture["frame"]["width"]
+            assert picture["frame"]["y"] <= cell["y"] < picture["frame"]["y"] + picture["frame"]["height"]
+
+
+@pytest.fixture(scope="module")
+def commute() -> mw.PlanSet:
+    rows = [("home", "bike", "work", 0.9, 2.0), ("home", "bike", "home", 0.1, 2.0), ("home", "bus", "stop", 1.0, 1.9)]
+    rows += [("stop", "wait", "work", 0.7, 2.2), ("stop", "wait", "stop", 0.3, 2.0), ("work", "back", "home", 1.0, 2.0)]
+    return mw.plan(mw.MDP.from_transitions(rows), 2, slack=0.2)
+
+
+def test_the_graph_shows_the_steps_of_each_plan(commute):
+    drawn = graph_overview(commute, survey_of(commute).by_state, [1, 2])
+    assert drawn is not None
+    assert view_of(commute)["overview"]["kind"] == "graph"
+    assert {state["name"] for state in drawn["states"]} == {"home", "work", "stop"}
+    assert [state["name"] for state in drawn["states"] if state["start"]] == ["home"]
+    for plan in range(2):
+        step = chain(commute.mdp, commute.policies[plan]).toarray()
+        time = survey_of(commute).by_state[plan]
+        wanted = int((step * time[:, None] > USED).sum())
+        assert sum(one["plan"] == plan for one in drawn["steps"]) == wanted
+    boxes = [(state["x"], state["y"]) for state in drawn["states"]]
+    assert len(set(boxes)) == len(boxes)
+    half_x, half_y = drawn["box"]["width"] / 2, drawn["box"]["height"] / 2
+    for x, y in boxes:
+        assert half_x < x < drawn["width"] - half_x
+        assert half_y < y < drawn["height"] - half_y
+
+
+def test_models_with_many_states_have_no_graph():
+    rows = [(f"s{i}", "on", f"s{(i + 1) % 80}", 1.0, 1.0) for i in range(80)]
+    plans = mw.plan(mw.MDP.from_transitions(rows), 1)
+    assert graph_overview(plans, survey_of(plans).by_state, [1]) is None
+
+
+@pytest.mark.parametrize("loop", [True, False])
+def test_a_graph_of_one_state_and_of_a_layer_of_many(loop):
+    rows = [("a", "stay", "a", 1.0, 1.0)] if loop else []
+    for i in range(0 if loop else 6):
+        rows += [
+            ("a", f"to {i}", f"b{i}", 1.0, 1.0),
+            (f"b{i}", "back", f"b{(i + 2) % 6}", 0.5, 1.0),
+            (f"b{i}", "back", "a", 0.5, 1.0),
+        ]
+    plans = mw.plan(mw.MDP.from_transitions(rows), 1 if loop else 3, 1.0)
+    drawn = graph_overview(plans, survey_of(plans).by_state, [1] * plans.k)
+    assert drawn is not None
+    assert all("nan" not in step["d"] for step in drawn["steps"])
+
+
+def test_arrows_point_where_plans_move():
+    """By the names of actions where they are directions, and by what happens where they are not."""
+    world = world_from_rows(["S..", "##.", "..G"], "corner", correct_transition=1.0)
+    plans = mw.plan(world, 1)
+    canvas = canvas_of(plans.mdp)
+    assert canvas is not None
+    by_state = survey_of(plans).by_state[0]
+    angle, time = directions(plans, 0, canvas, by_state)
+    np.testing.assert_allclose(time.sum(), 1.0)
+    assert angle[0] == pytest.approx(0.0)
+    assert angle[2] == pytest.approx(np.pi / 2)  # downwards: clockwise from east
+    renamed = mw.MDP.from_csr(
+        world.transitions,
+        world.reward,
+        world.first_choice,
+        start=world.start,
+        labels=world.labels,
+        layout=world.layout,
+    )
+    again, _ = directions(mw.plan(renamed, 1), 0, canvas, by_state)
+    assert again[0] == pytest.approx(0.0)
+    assert again[2] == pytest.approx(np.pi / 2)
+
+
+def test_walls_and_marks_lie_where_the_model_has_them(rooms):
+    survey, canvas = survey_of(rooms), canvas_of(rooms.mdp)
+    assert canvas is not None
+    drawn = map_overview(rooms, survey, canvas, [1, 2, 3, 4, 5, 6], route_of(survey, 0, canvas))
+    scale, columns = drawn["scale"], rooms.mdp.layout.shape[1]
+    start = divmod(int(np.argmax(rooms.mdp.start)), columns)
+    assert drawn["starts"] == [{"x": (start[1] + 0.5) * scale, "y": (start[0] + 0.5) * scale}]
+    assert sum(
+        float(run.split("v")[0]) / scale for wall in drawn["walls"] for run in wall["d"].split("h")[1:]
+    ) == np.count_nonzero(rooms.mdp.layout.blocked)
+    assert drawn["missing"] == []
+    assert {name["text"] for name in drawn["names"]} <= {name.removesuffix(" room") for name in survey.rooms.names}
+
+
+def test_plans_without_a_likely_way_are_drawn_as_arrows():
+    pytest.importorskip("gymnasium")
+    view = view_of(mw.plan("gym:FrozenLake-v1", 2))["overview"]
+    assert view["routes"] == []
+    assert {arrow["plan"] for arrow in view["arrows"]} == {0, 1}
+    assert {arrow["turn"] % 90 for arrow in view["arrows"]} == {0}
+
+
+def test_decisions_and_rules_are_shown_without_a_map(maintenance, rooms):
+    view = view_of(maintenance)
+    assert view["decisions"]["plans"] == [1, 2, 3]
+    mdp = maintenance.mdp
+    states = {mdp.state_name(s): s for s in range(mdp.n_states)}
+    for row in view["decisions"]["rows"]:
+        for plan, cell in enumerate(row["cells"][:3]):
+            if cell is not None:
+                own = slice(*mdp.first_choice[states[row["name"]] : states[row["name"]] + 2])
+                taken = own.start + int(np.argmax(maintenance.policies[plan][own]))
+                assert cell["action"] == mdp.action_name(taken)
+    assert len(view["rules"]["rows"]) == 3
+    assert (view_of(rooms)["rules"], view_of(rooms)["decisions"]) == (None, None)
