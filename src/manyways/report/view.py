@@ -156,6 +156,14 @@ def telling(words: Sequence[Portrait], i: int) -> list[str]:
     return sorted(words[i].sentences, key=lambda sentence: sentence in others)
 
 
+def _lead(words: Sequence[Portrait], i: int) -> str:
+    """The sentence that stands below the title of plan i: the most telling one that says more than the title."""
+    sentences = telling(words, i)
+    named = words[i].title.partition(" — ")[0].partition(" ")[2]  # the rooms of "By the west and south rooms"
+    more = [sentence for sentence in sentences if not named or named not in sentence]
+    return next(iter([*more, *sentences]), "")
+
+
 def _overview(
     plans: PlanSet, survey: Survey, canvas: Canvas | None, tints: list[int], best: tuple[Survey, int] | None
 ) -> dict[str, Any] | None:
@@ -178,7 +186,10 @@ def _difference(survey: Survey) -> str:
     alike = sum(likeness.alike(one, other) for one, other in pairs)
     if alike == len(pairs):
         return "They are alike and differ only in detail."
-    return "Some of them are alike; all others are really different." if alike else "All of them are really different."
+    if not alike:
+        return "All of them are really different."
+    share = "share most of their way" if likeness.near is not None else "are alike"
+    return f"Some {share}; the others are really different."
 
 
 def _group(plans: PlanSet, group: Group, words: list[Portrait]) -> dict[str, Any]:
@@ -253,7 +264,7 @@ def _card(
         "number": i + 1,
         "key": plans[i].key,
         "title": words[i].title,
-        "lead": next(iter(telling(words, i)), ""),
+        "lead": _lead(words, i),
         "sentences": words[i].sentences,
         "suits": "" if suits is None else suits["plans"][i]["sentence"],
         "figures": figures,
