@@ -157,3 +157,23 @@ def test_how_episodes_end():
     assert value(plan_set(alone, [going(alone, ("home", "ticket"))]), "steps to goal") == pytest.approx(4.0)
     discounted = plan_set(mdp, [going(mdp, ("home", "ticket"))], mw.Discounted(0.9))
     assert names(discounted) == ["reward", "below optimum"], "episodes are counted in the long run"
+
+
+@pytest.mark.parametrize("source", ["gym:FrozenLake-v1?map_name=8x8", "gym:FrozenLake-v1"])
+def test_episodes_that_reach_the_goal_in_time(source):
+    """Against episodes in the environment itself, which cuts them off."""
+    gymnasium = pytest.importorskip("gymnasium")
+    plans = mw.plan(source, 2)
+    (found,) = [measure for measure in measures(plans) if measure.name == "reaches goal in 100 steps"]
+    settings = {"map_name": "8x8"} if "8x8" in source else {}
+    env, rng = gymnasium.make("FrozenLake-v1", **settings), np.random.default_rng(3)
+    for plan, share in zip(plans, found.values, strict=True):
+        reached = 0.0
+        for seed in range(400):
+            observation, _ = env.reset(seed=seed)
+            over = False
+            while not over:
+                observation, reward, ended, cut, _ = env.step(plan.act(observation, rng))
+                over = ended or cut
+                reached += float(reward)
+        assert abs(reached / 400 - share) < 3.5 * np.sqrt(share * (1 - share) / 400)

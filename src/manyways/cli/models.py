@@ -107,5 +107,7 @@ def simulate(
     table.add_row("computed", f"{terms.shown(found.computed):.6f}", "", "")
     for where, e in runs.items():
         interval = "{:.6f} to {:.6f}".format(*sorted(terms.shown(end) for end in e.interval))
-        table.add_row(f"run in the {where}", f"{terms.shown(e.mean):.6f}", interval, f"{e.steps:,}")
+        cut = plans.mdp.time_limit if where == "environment" and plans.criterion.unit == "per episode" else None
+        limit = "" if cut is None else f", without its limit of {cut} steps"
+        table.add_row(f"run in the {where}{limit}", f"{terms.shown(e.mean):.6f}", interval, f"{e.steps:,}")
     console().print(table)

@@ -112,6 +112,7 @@ def ways(
 ) -> None:
     """Count the really different ways within the limits."""
     from manyways.behaviours import Near
+    from manyways.describe.wording import terms_of
     from manyways.ways import how_many
 
     if picture is not None:
@@ -141,7 +142,7 @@ def ways(
         rows = {"values": found.values.tolist(), "distances": list(found.distances), "apart": found.apart}
         print_json({"model": found.mdp.name, "ways": len(found), "sentence": found.sentence, **rows})
         return
-    for i, value in enumerate(found.values):
+    for i, value in enumerate(terms_of(found.mdp).shown(found.values)):
         far = "the best plan" if i == 0 else f"{found.distances[i - 1]:.3f} from the nearest before it"
         print(f"way {i + 1}: {value:.4f} {found.criterion.unit}, {far}")
     print(found.sentence)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from manyways.describe.subject import Plans
 from manyways.describe.survey import Episodes, Survey, has_goal, negligible, outside_goal, survey_of
 from manyways.describe.wording import distinct, plain, quoted, terms_of
+
+MOST_WORK = 200_000_000
+"""Transitions times steps up to which episodes are followed step by step."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ def measures(plans: Plans | Survey) -> list[Measure]:
         rows += [_touching(survey, *pair) for pair in names.items() if outside_goal(mdp, pair[0]).any()]
     if survey.episodes is not None:
         rows += _ends(survey.episodes)
+        rows += _in_time(survey.plans)
     rows += [_time(survey, *pair) for pair in names.items()]
     return [row for row in rows if any(value is not None for value in row.values)]
 
@@ -91,6 +96,26 @@ def _ends(episodes: Episodes) -> list[Measure]:
         return [*rows, Measure("steps to goal", episodes.steps, "steps", -1, meaning)]
     meaning = "Mean number of steps until an episode ends, however it ends."
     return [*rows, Measure("steps per episode", episodes.steps, "steps", 0, meaning)]
+
+
+def _in_time(plans: Plans) -> list[Measure]:
+    """How many episodes reach the goal before the environment cuts them off, step by step through the chain of each plan."""
+    mdp, limit = plans.mdp, plans.mdp.time_limit
+    if limit is None or "goal" not in mdp.ends or limit * mdp.transitions.nnz > MOST_WORK:
+        return []
+    ending = sum(mdp.ends.values(), np.zeros(mdp.n_choices))
+    shares = []
+    for policy in plans.policies:
+        taken = sparse.csr_array((policy, np.arange(mdp.n_choices), mdp.first_choice), (mdp.n_states, mdp.n_choices))
+        goal, step = taken @ mdp.ends["goal"], sparse.csr_array(taken @ mdp.transitions)
+        ends = taken @ ending
+        at, reached = mdp.start, 0.0
+        for _ in range(limit):
+            reached += float(at @ goal)
+            at = step.T @ at - (at @ ends) * mdp.start  # what ended begins again at the start, in another episode
+        shares.append(min(max(reached, 0.0), 1.0))
+    meaning = f"Share of all episodes that reach the goal before the environment cuts them off after {limit} steps."
+    return [Measure(f"reaches goal in {limit} steps", tuple(shares), "share", 1, meaning)]
 
 
 def _touching(survey: Survey, label: str, name: str) -> Measure:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 
 from manyways.describe import Survey
@@ -39,6 +41,14 @@ def groups_of(survey: Survey) -> list[Group] | None:
     for plan in ordered:
         members.setdefault(int(number[plan]), []).append(plan)
     return [Group(own[0], tuple(own)) for own in members.values()]
+
+
+def alike_groups(survey: Survey) -> list[list[int]]:
+    """The plans in groups: two plans that are alike, directly or through others, are in one."""
+    k = survey.plans.k
+    alike = np.array([[survey.likeness.alike(i, j) for j in range(k)] for i in range(k)])
+    number = connected_components(csr_array(alike), directed=False)[1]
+    return [np.flatnonzero(number == group).tolist() for group in range(number.max() + 1)]
 
 
 def tints_of(k: int, groups: list[Group] | None) -> list[int]:

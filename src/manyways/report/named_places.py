@@ -39,7 +39,8 @@ def named_places(mdp: MDP, shown: Floats) -> list[tuple[str, Bools]]:
 def _parts_of_map(mdp: MDP, layout: Grid) -> list[tuple[str, Bools]]:
     """Rooms and passages; where there are none, or too many to name them, the nine parts of the map."""
     regions = find_regions(mdp)
-    if 1 < len(regions.names) <= MOST_REGIONS:
+    telling = [name for name in regions.names if " " in name]  # "room" alone says nothing
+    if 1 < len(telling) <= MOST_REGIONS and len(regions.names) <= MOST_REGIONS:
         return [(f"the {short(name)}", regions.of_state == i) for i, name in enumerate(regions.names)]
     return _ninths(layout)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from manyways.describe import Survey, Taken, decisions_of, rules_of
+from manyways.describe import Rule, Survey, Taken, decisions_of, rules_of
 from manyways.describe.wording import percent, short
 from manyways.plans.planset import PlanSet
 from manyways.report.table_overview import action_colours
@@ -23,11 +23,14 @@ def rule_table(survey: Survey) -> dict[str, Any] | None:
     actions = list(dict.fromkeys(action for rule in rules for action in rule.by_action))
     if len(actions) > MOST_COLUMNS:
         return None
-    rows = [
-        {"texts": [rule.by_action.get(action, "–") for action in actions], "exact": percent(rule.exact)}
-        for rule in rules
-    ]
+    rows = [{"texts": [_where(rule, action) for action in actions], "exact": percent(rule.exact)} for rule in rules]
     return {"actions": [short(action) for action in actions], "rows": rows}
+
+
+def _where(rule: Rule, action: str) -> str:
+    """Where a plan takes an action: "always" only if it takes no other."""
+    text = rule.by_action.get(action, "–")
+    return "otherwise" if text == "always" and len(rule.by_action) > 1 else text
 
 
 def decision_table(plans: PlanSet, survey: Survey, tints: Sequence[int]) -> dict[str, Any] | None:

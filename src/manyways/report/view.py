@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from itertools import combinations
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
@@ -18,12 +18,14 @@ import numpy as np
 from manyways.behaviours import BEHAVIOURS
 from manyways.describe import GRADES, Measure, Portrait, Survey, measures, portraits, survey_of
 from manyways.describe.survey import negligible
-from manyways.describe.wording import terms_of
+from manyways.describe.wording import joined, raised, terms_of
+from manyways.errors import SettingError
 from manyways.model.mdp import MDP
 from manyways.plans.planset import PlanSet
+from manyways.plans.route import likely_route
 from manyways.report.chart import price_chart
 from manyways.report.graph_drawing import graph_overview
-from manyways.report.groups import Group, groups_of, tints_of
+from manyways.report.groups import Group, alike_groups, groups_of, tints_of
 from manyways.report.handing_out import handed_out, routes_handed_out
 from manyways.report.headline import chips, headline, strip
 from manyways.report.leeway import leeway
@@ -46,6 +48,8 @@ ON_CARDS = ("steps to goal", "reaches goal", "chance of reaching goal")
 """The measures on the card of each plan, besides the first two: reward and loss."""
 INK = 9
 """The tint of plans where colours mean something else."""
+NAMED_GROUPS, NAMED_PLANS = 2, 5
+"""At most so many groups of plans that are alike are named, of at most so many plans."""
 ARROWED = 40
 """Maps with at most this many columns show the moves of the plan that is pointed at as arrows."""
 COMPARED = 40
@@ -76,7 +80,7 @@ def view_of(
     if overview is not None and overview["kind"] == "table":  # there colour is what a plan does
         tints = [INK if tint else 0 for tint in tints]
     reference = None if best is None else {m.name: m.values[best[1]] for m in measures(best[0])}
-    costs = chips(plans, measured, reference)
+    costs = [[*own, *_metres(plans, i)] for i, own in enumerate(chips(plans, measured, reference))]
     tradeoff = None if plans.tradeoff in (None, inf) else f"{plans.tradeoff:.6g}"
     return {
         "model": plans.mdp.name,
@@ -156,6 +160,16 @@ def telling(words: Sequence[Portrait], i: int) -> list[str]:
     return sorted(words[i].sentences, key=lambda sentence: sentence in others)
 
 
+def _metres(plans: PlanSet, i: int) -> list[dict[str, str]]:
+    """The length of a plan's likely way on a map in metres."""
+    if plans.mdp.layout is None or plans.mdp.layout.unit != "m":
+        return []
+    with suppress(SettingError):  # it never reaches the goal
+        length = likely_route(plans.mdp, plans.policies[i]).length
+        return [{"text": f"{length:.1f} m", "title": "Length of its most likely way."}]
+    return []
+
+
 def _lead(words: Sequence[Portrait], i: int) -> str:
     """The sentence that stands below the title of plan i: the most telling one that says more than the title."""
     sentences = telling(words, i)
@@ -179,17 +193,22 @@ def _overview(
 
 
 def _difference(survey: Survey) -> str:
-    """Whether all plans differ, some, or none, in one sentence."""
-    likeness, pairs = survey.likeness, list(combinations(range(survey.plans.k), 2))
+    """Which plans are alike, directly or through others, in one sentence."""
+    likeness = survey.likeness
     if likeness.all_same_way:
         return "All of them go the same way and differ only in detail."
-    alike = sum(likeness.alike(one, other) for one, other in pairs)
-    if alike == len(pairs):
+    groups = alike_groups(survey)
+    if len(groups) == 1:
         return "They are alike and differ only in detail."
+    alike = [group for group in groups if len(group) > 1]
     if not alike:
         return "All of them are really different."
     share = "share most of their way" if likeness.near is not None else "are alike"
-    return f"Some {share}; the others are really different."
+    if len(alike) > NAMED_GROUPS or max(map(len, alike)) > NAMED_PLANS:
+        return f"They are of {len(groups)} kinds; plans of one kind {share}."
+    named = [f"plans {joined([str(plan + 1) for plan in group])} {share}" for group in alike]
+    rest = "the others are really different" if len(groups) > len(alike) else "otherwise they are really different"
+    return f"{raised('; '.join(named))}; {rest}."
 
 
 def _group(plans: PlanSet, group: Group, words: list[Portrait]) -> dict[str, Any]:

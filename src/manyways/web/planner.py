@@ -167,6 +167,7 @@ def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> Planned
     import numpy as np
 
     from manyways.behaviours import BEHAVIOURS
+    from manyways.describe.wording import joined, short
     from manyways.planning import plan
     from manyways.plans import PlanSet
 
@@ -175,7 +176,9 @@ def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> Planned
         return _more_like(request, old, progress)
     mdp = old.mdp
     if request.banned_labels or request.banned_actions:
+        words = joined([short(name) for name in (*request.banned_labels, *request.banned_actions)])
         mdp = mdp.without(labels=request.banned_labels, actions=request.banned_actions)
+        mdp = replace(mdp, name=f"{old.mdp.name}, without {words}")  # all pages and files say so
     kept = [i for i in range(old.k) if old[i].key in request.keep]
     replaced = [i for i in range(old.k) if i not in kept] if kept else []
     keep = [_carried(old, i, mdp) for i in kept]

@@ -19,6 +19,7 @@ from manyways.plans import PlanSet
 from manyways.plans.policy_files import FORMATS
 from manyways.plans.route import WRITERS as ROUTES
 from manyways.report import Live, offers_of, render, view_of
+from manyways.report.reproduction import reproduction
 from manyways.web.events import Refused, checked_mark
 from manyways.web.planner import PlannedSet, PlanRequest, RoundRequest, set_label
 from manyways.web.requests import integer, share
@@ -80,8 +81,10 @@ class Session:
         """The page of a set as a file for any browser, with what people said about its plans, and a name for it."""
         with self._rendering:
             state = self.choices.state(number)
-            page = render(self._view(state), marks=state.marks)
-        return page.encode(errors="replace"), f"{self._stem}-set{number}.html"
+            file = Path(f"{self._stem}-set{number}.mw")  # under this name the set is downloaded
+            named = {"file": str(file), "reproduction": reproduction(self.plans(number), file)}
+            page = render(self._view(state) | named, marks=state.marks)
+        return page.encode(errors="replace"), f"{file.stem}.html"
 
     def _view(self, state: State) -> dict[str, Any]:
         """What the page of a set shows. Plans that were kept from an earlier set keep their titles."""

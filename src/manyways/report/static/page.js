@@ -185,7 +185,7 @@ get("plans").addEventListener("keydown", (event) => {
 });
 addEventListener("keydown", (event) => {
   if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "Escape") pin(null);
+  if (event.key === "Escape") { clearRunners(); if (picked !== null) pick(null); pin(null); }
   else if (/^[1-9]$/.test(event.key) && cards[event.key - 1]) pin(Number(event.key) - 1);
 });
 
