@@ -6,7 +6,7 @@ systems are solved anew, and the best value is proved by policy iteration of its
 
 from __future__ import annotations
 
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 
 import numpy as np
 from scipy import sparse
@@ -19,7 +19,7 @@ from manyways.describe.places import Rooms, rooms_of
 from manyways.model.mdp import MDP
 from manyways.model.regions import MapRegions, find_regions
 from manyways.plans.planset import PlanSet
-from manyways.polytope import Episodic
+from manyways.polytope import Answer, Episodic
 from manyways.types import Bools, Floats, Ints
 
 AROUND = ("north-west", "north", "north-east", "east", "south-east", "south", "south-west", "west")
@@ -35,7 +35,9 @@ class Truth:
         self.state = np.repeat(np.arange(mdp.n_states), np.diff(mdp.first_choice))
         self.members = sparse.csr_array((np.ones(mdp.n_choices), (self.state, np.arange(mdp.n_choices))))
         self.chains = [self._chain(policy) for policy in plans.policies]
-        self.time = np.stack([self._long_run(chain) for chain in self.chains])
+        time = np.stack([self._long_run(chain) for chain in self.chains])
+        assert time.min() > -1e-12
+        self.time = np.where(time > 1e-100, time, 0.0)
         self.x = self.time[:, self.state] * plans.policies
 
     def _chain(self, policy: Floats) -> sparse.csr_array:
@@ -177,16 +179,22 @@ class Truth:
         lost = self.best - self.rewards
         return np.where(lost <= 1e-9 * (1 + abs(self.best)), 0.0, lost) / abs(self.best)
 
-    def range_of(self, mask: Bools) -> tuple[float, float] | None:
-        """The least and the largest share of time in some states within the limits; None for large models."""
+    @property
+    def floor(self) -> float:
+        """The least value that the limits allow."""
+        assert self.plans.limits.slack is not None
+        return self.best - self.plans.limits.slack * abs(self.best)
+
+    def range_of(self, mask: Bools, answers: list[Answer]) -> tuple[float, float]:
+        """The least and the largest share of time in some states within the limits: by linear programs or, in large models,
+        by the proofs of the answers for the largest and the least share."""
         if self.mdp.n_states > PROGRAMS_UP_TO:
-            return None
-        n, slack = self.mdp.n_choices, self.plans.limits.slack
-        assert slack is not None
-        floor = self.best - slack * abs(self.best)
+            weights = mask[self.state].astype(float)
+            return -self._proved(-weights, answers[1]), self._proved(weights, answers[0])
+        n, floor = self.mdp.n_choices, self.floor
         rows, right = [floor - self.mdp.reward], [0.0]
         if self.episodic:
-            longest = getattr(self.plans.criterion, "longest")
+            longest = self.plans.criterion.longest
             rows, right = [floor * self.ends - self.mdp.reward, -self.ends], [0.0, -1 / longest]
         balance = sparse.csc_array(sparse.vstack([self.members - self.mdp.transitions.T, np.ones((1, n))]))
         equal = np.append(np.zeros(self.mdp.n_states), 1.0)
@@ -197,6 +205,22 @@ class Truth:
             assert found.status == 0
             ends.append(sign * float(found.fun))
         return ends[0], ends[1]
+
+    def _proved(self, c: Floats, answer: Answer) -> float:
+        """The largest <c, x> of any plan within the limits: the plan of the answer has it, and its dual allows no more."""
+        assert not self.episodic
+        assert answer.dual is not None
+        assert answer.multipliers is not None
+        x, h, price = answer.occupancy, answer.dual, float(answer.multipliers[0])
+        assert x.min() >= -1e-12
+        assert abs(x.sum() - 1) < 1e-9
+        assert price >= 0
+        assert np.abs(self.members @ x - self.mdp.transitions.T @ x).max() < 1e-9
+        assert float(x @ self.mdp.reward) >= self.floor - 1e-7
+        ahead = c + price * self.mdp.reward + self.mdp.transitions @ h - h[self.state]
+        bound = float(ahead.max()) - price * self.floor
+        assert -1e-7 < bound - float(c @ x) < 1e-5, "the range is not proved"
+        return bound
 
     # ---- ways to the goal -------------------------------------------------------------------------
 
@@ -240,7 +264,7 @@ class Truth:
     def _stopped(chain: sparse.csr_array, stop: Bools) -> sparse.csr_array:
         return sparse.csr_array(sparse.diags_array((~stop).astype(float)) @ chain)
 
-    @lru_cache(maxsize=None)  # noqa: B019 (one object for each example)
+    @cache  # noqa: B019 (one object for each example)
     def passing(self, name: str) -> Floats:
         """(k,) the chance of passing a room, region, door (by its state) or label on the way to the goal."""
         mask = self.place(name)
@@ -286,10 +310,12 @@ class Truth:
         chances = np.stack([self.passing(name) for name in self.places], axis=1)
         return np.abs(chances[:, None] - chances[None]).max(axis=2) < 0.25
 
-    @lru_cache(maxsize=None)  # noqa: B019
+    @cache  # noqa: B019
     def route(self, plan: int) -> tuple[tuple[int, ...], tuple[tuple[int, int, str], ...]] | None:
         """The rooms along the likeliest way, and (door or -1, room before it, direction) of each change of room."""
-        assert self.goal is not None and self.rooms is not None and self.mdp.layout is not None
+        assert self.goal is not None
+        assert self.rooms is not None
+        assert self.mdp.layout is not None
         chain, at = self.chains[plan].toarray(), int(np.argmax(self.mdp.start))
         path = [at]
         while not self.goal[at]:
