@@ -49,7 +49,10 @@ def test_ways_beyond_the_limits_do_not_count():
 def test_a_set_has_no_more_plans_than_there_are_ways():
     plans = mw.plan(diamond(3), 5, slack=0.1, fewer=True)
     assert (plans.k, plans.asked) == (3, 5)
-    assert plans.ways == f"There are 3 really different ways within 10 %; one more would be like plan {plans.like + 1}."
+    assert (
+        plans.ways
+        == f"There are 3 really different ways within 10 % of the best; one more would be like plan {plans.like + 1}."
+    )
     assert plans.certificate.ok
     again = mw.PlanSet.from_bytes(plans.to_bytes(), "again")
     assert again.ways == plans.ways
@@ -89,7 +92,9 @@ def test_three_passages(tmp_path):
     assert plans.certificate.ok
     more = mw.plan(mdp, 4, slack=0.15, behaviour=mw.Near(1.0), fewer=True)
     assert sorted(passages_of(more)) == ["east", "middle", "west"]
-    assert more.ways.startswith("There are 3 really different ways within 15 %; one more would be like plan ")
+    assert more.ways.startswith(
+        "There are 3 really different ways within 15 % of the best; one more would be like plan "
+    )
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ def test_models_without_choice_layout_or_labels(tmp_path, k, criterion):
         ((1.0, 0.997, 0.996), "These plans earn 99.6 to 100 % of what the very best plan earns."),
         ((1.0, 1.0), "These plans earn 100 % of what the very best plan earns."),
         ((1.0, 0.512), "These plans earn 51 to 100 % of what the very best plan earns."),
+        ((1.0, 0.518), "These plans earn 51 to 100 % of what the very best plan earns."),
         ((-1.0, -2.0), "These plans earn -2 to -1 per step, where no plan can earn more than -1."),
         ((1e-17, -1e-17, -3.0), "These plans earn -3 to 1e-17 per step, where no plan can earn more than 1e-17."),
     ],

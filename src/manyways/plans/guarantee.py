@@ -65,9 +65,9 @@ def _safe(floor: float, sign: int) -> float:
 
 
 def fewer_ways(plans: LimitedPlans) -> str | None:
-    """ "There are 3 really different ways within 10 %; one more would be like plan 2." """
+    """ "There are 3 really different ways within 10 % of the best; one more would be like plan 2." """
     if plans.like is None or plans.asked is None or plans.k >= plans.asked:
         return None
-    within = "" if plans.limits.slack is None else f" within {percent(plans.limits.slack)}"
+    within = "" if plans.limits.slack is None else f" within {percent(plans.limits.slack)} of the best"
     count = "is 1 really different way" if plans.k == 1 else f"are {plans.k} really different ways"
     return f"There {count}{within}; one more would be like plan {plans.like + 1}."

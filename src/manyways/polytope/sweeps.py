@@ -126,6 +126,17 @@ class Sweeps:
             state = self._from_policy(c, warm)
         else:
             state = self._start(c)
+        found, proved = self._solved(c, state)
+        if not proved and warm is not None:
+            # A policy that hardly ever leaves where it is can mislead exact policy iteration, too: its values are so large
+            # that rounding hides what is better.
+            again, proved = self._solved(c, self._start(c))
+            if proved or again.value > found.value:
+                return again
+        return found
+
+    def _solved(self, c: Floats, state: SolveState) -> tuple[Answer, bool]:
+        """The best vertex found from a state, and whether its bound is close enough to prove it."""
         solve = self._discounted if self.discount < 1 else self._average
         try:
             found = solve(c, state, np.inf)
@@ -133,8 +144,11 @@ class Sweeps:
             if found.bound - found.value > wanted:  # one of its choices is huge, and hides the others
                 found = solve(c, found.memory.copy(), wanted / 2)
         except _GaveUp:
-            return self._exactly(c, state.choice.astype(np.int64))
-        return found if found.bound - found.value <= wanted else self._exactly(c, np.asarray(found.choices))
+            found = self._exactly(c, state.choice.astype(np.int64))
+        else:
+            if found.bound - found.value > wanted:
+                found = self._exactly(c, np.asarray(found.choices))
+        return found, found.bound - found.value <= PROVED * _typical(c, found)
 
     def order_of(self, at: SolveState) -> Ints:
         """(S,) all states, from the reference outwards along the likely successors of a policy."""

@@ -101,8 +101,8 @@ def _steps_text(measure: Measure, i: int, best: float | None) -> str:
     return f"{'+' if value > best else '−'}{counted(abs(value - best), 'step')}"
 
 
-def strip(plans: PlanSet, tints: Sequence[int]) -> dict[str, Any] | None:
-    """How good each plan is, as dots on a line that ends at the best possible; None where shares mean nothing."""
+def strip(plans: PlanSet, tints: Sequence[int], loss: Measure) -> dict[str, Any] | None:
+    """How good each plan is by its loss, as dots on a line that ends at the best possible; None where shares mean nothing."""
     terms, best = terms_of(plans.mdp), plans.optimal_reward
     lost = np.maximum(best - plans.rewards, 0.0)
     if abs(best) <= negligible(plans) or lost.max() > abs(best) or plans.k == 1:
@@ -129,5 +129,5 @@ def strip(plans: PlanSet, tints: Sequence[int]) -> dict[str, Any] | None:
         ],
         "grey": [at(float(share[i])) for i in range(plans.k) if not tints[i]],
         "label": f"Each plan's {terms.noun} against the best possible: "
-        + ", ".join(f"plan {i + 1} {sign}{percent(float(share[i]) / 100)}" for i in range(plans.k)),
+        + ", ".join(f"plan {i + 1} {_loss_text(loss, i, terms.sign)}" for i in range(plans.k)),
     }

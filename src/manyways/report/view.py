@@ -87,7 +87,7 @@ def view_of(
         "model_settings": _settings_of_source(plans.mdp),
         "k": plans.k,
         "headline": headline(plans, survey),
-        "strip": strip(plans, tints),
+        "strip": strip(plans, tints, next(m for m in measured if m.name == terms.loss)),
         "overview": overview,
         "rules": rule_table(survey),
         "decisions": decision_table(plans, survey, tints) if canvas is None and plans.k > 1 else None,
@@ -257,13 +257,13 @@ def _promise(plans: PlanSet) -> str:
 
 
 def _percent_of_best(share: float) -> str:
-    """In percent; shares close to 1 are rounded away from it, so that only the optimum is called 100 %."""
+    """In percent, rounded away from 100 like the headline, so that only the optimum is called 100 %."""
     percent = 100 * share
     if abs(percent - 100) < 1e-7:
         return "100"
-    if abs(percent - 100) > 1:
-        return f"{percent + 0.0:.0f}"
-    return f"{np.floor(10 * percent) / 10 if percent < 100 else np.ceil(10 * percent) / 10:.1f}"
+    unit, digits = (1, 0) if abs(percent - 100) > 1 else (10, 1)
+    rounded = np.floor(unit * percent + 1e-9) if percent < 100 else np.ceil(unit * percent - 1e-9)
+    return f"{rounded / unit + 0.0:.{digits}f}"
 
 
 def _card(

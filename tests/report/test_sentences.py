@@ -1,0 +1,861 @@
+"""Every number that the gallery's pages say in a sentence is computed again, from the model and the policies (`truth`).
+
+A sentence with a number in it has one of the forms below; a new form of sentence fails here until it is checked, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import combinations
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from truth import Truth, state_of
+
+from manyways import ranges
+from manyways.gallery import EXAMPLES, Example, example_file
+from manyways.planning import plan
+from manyways.polytope import Answer
+from manyways.report import leeway, suits, view_of
+from manyways.types import Bools, Floats
+
+PERCENT = r"(?:under 0\.1|over 99\.9|\d[\d,]*(?:\.\d+)?) %"
+NUMBER = r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?"
+RANK = r"(?:, the (?P<rank>most|least) of all plans)?"
+OTHERS = rf"; the others (?P<mean>{PERCENT}) on average"
+NEEDS = {"gym:": "gymnasium", ".prism": "stormpy"}
+COUNTS = ["One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve"]
+MINUS = "−"
+
+
+# ---- the pages --------------------------------------------------------------------------------------
+
+
+class Page:
+    """A page and what is true of its plans."""
+
+    def __init__(self, example: Example) -> None:
+        place, question, settings = example.source.partition("?")
+        source = example.source if ":" in place else f"{example_file(place)}{question}{settings}"
+        plans = plan(source, **example.settings)
+        self.answers: dict[str, list[Answer]] = {}
+        with pytest.MonkeyPatch.context() as patch:
+            # What random people gain, and the ranges of a large model, take most of the time of a page.
+            patch.setattr(suits, "_gain", lambda _: None)
+            patch.setattr(leeway, "MOST_STATES", 5_000)
+            patch.setattr(ranges, "_range", self._recorded(ranges._range))
+            self.view = view_of(plans)
+        self.settings, self.truth = example.settings, Truth(plans)
+        self.mdp, self.k = plans.mdp, plans.k
+
+    def _recorded(self, range_of: Callable[..., Any]) -> Callable[..., Any]:
+        """The same function, and the answers that it gets are kept by name."""
+
+        def recorded(polytope: Any, name: str, *rest: Any) -> Any:
+            kept = self.answers.setdefault(name, [])
+
+            def best(c: Floats) -> Answer:
+                kept.append(polytope.best(c))
+                return kept[-1]
+
+            return range_of(SimpleNamespace(best=best), name, *rest)
+
+        return recorded
+
+    @property
+    def others(self) -> list[list[int]]:
+        return [[j for j in range(self.k) if j != i] for i in range(self.k)]
+
+
+@pytest.fixture(scope="module", params=EXAMPLES, ids=lambda example: example.name)
+def page(request) -> Page:
+    for part, package in NEEDS.items():
+        if part in request.param.source:
+            pytest.importorskip(package)
+    return Page(request.param)
+
+
+# ---- numbers as they are shown ------------------------------------------------------------------------
+
+
+def is_percent(text: str, share: float) -> bool:
+    """Whether a share is shown so: one decimal below 10 and above 99 %, none between."""
+    if text == "under 0.1 %":
+        return 0 < share < 6e-4
+    if text == "over 99.9 %":
+        return 1 - 6e-4 < share < 1
+    points = float(text.removesuffix(" %").replace(",", ""))
+    if points in (0, 100):
+        return abs(100 * share - points) < 1e-6
+    digit = 0.1 if points < 10 or 99 <= points < 100 else 1
+    return abs(100 * share - points) <= 0.5001 * digit + 1e-7
+
+
+def is_steps(text: str, steps: float) -> bool:
+    shown = float(text.replace(",", ""))
+    return abs(shown - steps) <= (0.05001 if shown < 100 else 0.5001)
+
+
+def is_number(text: str, value: float) -> bool:
+    """Whether a value is shown so: three significant digits, all of those before the point."""
+    shown = float(text.replace(",", ""))
+    if shown == 0:
+        return abs(value) < 1e-9
+    digit = min(10.0 ** (np.floor(np.log10(abs(shown)) + 1e-12) - 2), 1.0)
+    return abs(shown - value) <= 0.5001 * digit
+
+
+def is_figure(text: str, value: float) -> bool:
+    """Whether a value is shown so, to all decimals."""
+    decimals = len(text.partition(".")[2])
+    return abs(float(text.replace(",", "")) - value) <= 0.5001 * 10.0**-decimals
+
+
+def is_floor(text: str, value: float) -> bool:
+    """Whether a value is at least what is shown, and less than one more in the last of three digits."""
+    shown = float(text)
+    return shown - 1e-9 <= value <= shown + 1.0001 * 10.0 ** (np.floor(np.log10(abs(shown))) - 2)
+
+
+# ---- the forms ----------------------------------------------------------------------------------------
+
+Check = Callable[[Page, int, dict[str, Any]], bool]
+FORMS: dict[str, list[tuple[re.Pattern[str], Check]]] = {}
+
+
+def form(kind: str, pattern: str) -> Callable[[Check], Check]:
+    def add(check: Check) -> Check:
+        FORMS.setdefault(kind, []).append((re.compile(pattern), check))
+        return check
+
+    return add
+
+
+def check(page: Page, kind: str, text: str, i: int = -1) -> None:
+    """A text about plan i must be true, if it has one of the forms; it must have one if there is a digit in it."""
+    found = [(match, true) for pattern, true in FORMS[kind] if (match := pattern.fullmatch(text))]
+    assert found or not re.search(r"\d", text), f"no form for: {text}"
+    for match, true in found:
+        assert true(page, i, match.groupdict()), f"not true of plan {i + 1}: {text}"
+
+
+def rank_holds(i: int, values: Floats, rank: str | None) -> bool:
+    if rank is None:
+        return True
+    rest = np.delete(values, i)
+    return bool(values[i] > rest.max() if rank == "most" else values[i] < rest.min())
+
+
+def numbers_in(text: str) -> list[int]:
+    """Plans counted from 0: those named."""
+    return [int(number) - 1 for number in re.findall(r"\d+", text)]
+
+
+def are_plans(text: str, which: list[int]) -> bool:
+    """Whether "plans 1, 2 and 4" or "plans 1, 2, 3, 4, 5 and 10 more" are these plans."""
+    more = re.search(r" and (\d+) more", text)
+    named = numbers_in(text[: more.start()] if more else text)
+    expected = which[: len(which) - int(more[1])] if more else which
+    return named == expected and text.startswith("plans " if len(which) > 1 else "plan ")
+
+
+# ---- above the plans ------------------------------------------------------------------------------------
+
+
+@form(
+    "headline", rf"(?P<count>\w+) (?P<noun>way|plan)s( to the goal)?, each at least (?P<least>{NUMBER}) % of the best"
+)
+def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
+    share = 100 * float(page.truth.rewards.min()) / page.truth.best
+    least = float(said["least"])
+    return _counted(page, said) and least <= share < least + (1 if share < 99 else 0.1) + 1e-6
+
+
+@form(
+    "headline",
+    rf"(?P<count>\w+) (?P<noun>way|plan)s( to the goal)?, each at most (?P<most>{NUMBER}) % worse than the best",
+)
+def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
+    lost, most = 100 * float(page.truth.lost.max()), float(said["most"])
+    return _counted(page, said) and most - 10 ** (np.floor(np.log10(lost)) - 1) < lost <= most + 1e-9
+
+
+@form("headline", r"(?P<count>\w+) (?P<noun>way|plan)s( to the goal)?, each as good as the best possible")
+def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
+    return _counted(page, said) and float(page.truth.lost.max()) == 0
+
+
+def _counted(page: Page, said: dict[str, Any]) -> bool:
+    all_same = all(page.truth.same_way(i, j) for i, j in combinations(range(page.k), 2))
+    count = str(page.k) if page.k > len(COUNTS) else COUNTS[page.k - 1]
+    return said["count"] == count and said["noun"] == ("plan" if all_same else "way")
+
+
+@form(
+    "guarantee",
+    rf"Every plan earns at least (?P<floor>{NUMBER}) per (?P<unit>step|episode), within (?P<slack>{PERCENT}) of the best "
+    r"possible\.( Episodes that the environment cuts off after (?P<limit>\d+) steps count as if they went on\.)?",
+)
+def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
+    truth, slack = page.truth, page.settings["slack"]
+    floor = truth.best - slack * abs(truth.best)
+    limit = page.mdp.time_limit if truth.episodic else None
+    return (
+        is_percent(said["slack"], slack)
+        and is_floor(said["floor"], floor)
+        and float(truth.rewards.min()) >= floor - 1e-9
+        and said["unit"] == ("episode" if truth.episodic else "step")
+        and said["limit"] == (None if limit is None else str(limit))
+    )
+
+
+@form(
+    "ways",
+    rf"There are (?P<count>\d+) really different ways within (?P<slack>{PERCENT}) of the best; "
+    r"one more would be like plan (?P<like>\d+)\.",
+)
+def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
+    apart = page.truth.distances[np.triu_indices(page.k, 1)]
+    return (
+        int(said["count"]) == page.k < page.settings["k"]
+        and is_percent(said["slack"], page.settings["slack"])
+        and int(said["like"]) - 1 == page.truth.plans.like
+        and bool((apart >= 0.1).all())
+    )
+
+
+@form("promise", rf"These plans earn (?P<low>{NUMBER})( to (?P<high>{NUMBER}))? % of what the very best plan earns\.")
+def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
+    shares = 100 * page.truth.rewards / page.truth.best
+    ends = (said["low"], shares.min()), (said["high"] or said["low"], shares.max())
+    # Rounded down, and only the best is 100 %.
+    return all(-1e-6 < share - float(shown) < (0.1 if "." in shown else 1) for shown, share in ends) and all(
+        (shown == "100") == (share > 100 - 1e-6) for shown, share in ends
+    )
+
+
+@form(
+    "promise",
+    rf"These plans earn (?P<low>{NUMBER}) to (?P<high>{NUMBER}) per episode, where no plan can earn more than (?P<best>{NUMBER})\.",
+)
+def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
+    low, high = page.truth.rewards.min(), page.truth.rewards.max()
+    return is_number(said["low"], low) and is_number(said["high"], high) and is_number(said["best"], page.truth.best)
+
+
+@form("duplicates", r"(?P<named>Plans \d+ and \d+ are .+?)(; and (?P<more>\d+) more pairs?)?\.")
+def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
+    pairs = [(i, j) for i, j in combinations(range(page.k), 2) if page.truth.distances[i, j] < 0.01]
+    named = [
+        (int(first) - 1, int(second) - 1)
+        for first, second in re.findall(r"[Pp]lans (\d+) and (\d+) are nearly the same", said["named"])
+    ]
+    near = all(page.truth.near[i, j] < 0.2 for i, j in named)
+    return near and named == pairs[: len(named)] and len(pairs) - len(named) == int(said["more"] or 0)
+
+
+@form("strip", r"Each plan's reward against the best possible: (?P<plans>plan 1 .+)")
+def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
+    texts = said["plans"].split(", ")
+    return len(texts) == page.k and all(
+        text.startswith(f"plan {i + 1} ") and loss_holds(page, i, text.removeprefix(f"plan {i + 1} "))
+        for i, text in enumerate(texts)
+    )
+
+
+def loss_holds(page: Page, i: int, text: str) -> bool:
+    lost = float(page.truth.lost[i])
+    if text == "best possible":
+        return lost == 0
+    if text == "within 0.1 %":
+        return 0 < lost < 6e-4
+    return text[0] == MINUS and is_percent(text[1:], lost)
+
+
+# ---- chips, figures and titles ----------------------------------------------------------------------------
+
+
+@form("chip", rf"(?P<text>best possible|within 0\.1 %|{MINUS}{PERCENT})")
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    return loss_holds(page, i, said["text"])
+
+
+@form("chip", rf"(?P<sign>[+{MINUS}])(?P<steps>{NUMBER}) steps?")
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    more = float(page.truth.steps[i]) - page.truth.best_steps
+    return is_steps(said["steps"], abs(more)) and (said["sign"] == "+") == (more > 0)
+
+
+@form("chip", r"no more steps")
+def _(page: Page, i: int, _said: dict[str, Any]) -> bool:
+    return abs(float(page.truth.steps[i]) - page.truth.best_steps) < 0.0501
+
+
+@form("chip", rf"reaches the goal (?P<share>{PERCENT})")
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    return is_percent(said["share"], float(page.truth.reaches[i]))
+
+
+def figure_holds(page: Page, i: int, name: str, text: str) -> bool:
+    truth = page.truth
+    if name == "below optimum" and not re.fullmatch(r"\d+\.\d %", text):  # one digit of a tiny share
+        return abs(float(text[:-2]) / (100 * truth.lost[i]) - 1) < 0.5001
+    values = {"reward": truth.rewards, "below optimum": 100 * truth.lost}
+    if name not in values:
+        values |= {"steps to goal": truth.steps, "reaches goal": 100 * truth.reaches}
+    return is_figure(text.removesuffix(" %"), float(values[name][i]))
+
+
+def title_holds(page: Page, i: int, title: str) -> bool:
+    """Each part of a title that has a number, and those that compare."""
+    numbered = re.fullmatch(r"(.*) \((\d+)\)", title)
+    if numbered:
+        title, number = numbered.groups()
+        if int(number) != i + 1:
+            return False
+    whole, _, qualifier = title.partition(" — ")
+    like = re.fullmatch(r"Like plan (\d+), (?:with small differences|(.* below the optimum))", whole)
+    if like:
+        own = like[2] is None or _worth(page, i, like[2])
+        return own and int(like[1]) - 1 != i and page.truth.alike(i, int(like[1]) - 1)
+    parts = [part for part in (whole, qualifier) if part]
+    same = [j for j in page.others[i] if page.view["cards"][j]["title"].startswith(whole)]
+    return all(_part_holds(page, i, part, same) for part in parts)
+
+
+def _part_holds(page: Page, i: int, part: str, same: list[int]) -> bool:
+    truth = page.truth
+    if part.endswith("below the optimum"):
+        return _worth(page, i, part)
+    if part == "Optimal":
+        return float(truth.lost[i]) == 0
+    if part in ("shortest", "longest"):
+        extreme = truth.steps.min() if part == "shortest" else truth.steps.max()
+        return bool(truth.steps[i] == extreme)
+    if part in ("shorter", "longer"):
+        return all((truth.steps[i] < truth.steps[j]) == (part == "shorter") for j in same)
+    if part.lower() in ("highest reward", "lowest reward"):
+        return bool(truth.rewards[i] == (truth.rewards.max() if part.lower()[0] == "h" else truth.rewards.min()))
+    if part in ("higher reward", "lower reward"):
+        return all((truth.rewards[i] > truth.rewards[j]) == (part == "higher reward") for j in same)
+    time = re.fullmatch(r"(Mostly|Often|More time) ((?:with|at) .+)", part)
+    if time:
+        own, mean = compared(i, truth.time[:, conditions(page, time[2])].sum(axis=1))
+        return own > 0.5 if time[1] == "Mostly" else own >= 0.25 and own >= 2 * mean
+    habit = re.fullmatch(r"(.+?)( only)? ((?:at|when) .+)", part)
+    if habit and re.search(r"\d", part):
+        mask, taken = conditions(page, habit[3]), action_of(page, habit[1])
+        there = float(truth.x[i, taken & mask[truth.state]].sum())
+        only = habit[2] is None or float(truth.x[i, taken].sum()) <= there / 0.95 + 1e-9
+        return only and there >= 0.25 - 1e-9 and there >= 0.95 * float(truth.time[i, mask].sum())
+    assert not re.search(r"\d", part), f"no form for the title: {part}"
+    return True
+
+
+def _worth(page: Page, i: int, text: str) -> bool:
+    """ "24 % below the optimum", "and no plan can earn more", "-17 per episode where -13 is possible"."""
+    truth = page.truth
+    if text == "and no plan can earn more":
+        return float(truth.lost[i]) <= 1e-6
+    both = re.fullmatch(rf"({NUMBER}) per (?:step|episode) where ({NUMBER}) is possible", text)
+    if both:
+        return is_number(both[1], float(truth.rewards[i])) and is_number(both[2], truth.best)
+    share = re.fullmatch(rf"({PERCENT}) below the optimum", text)
+    return share is not None and is_percent(share[1], float(truth.lost[i]))
+
+
+# ---- sentences on length, reward and risks --------------------------------------------------------------------
+
+
+@form(
+    "sentence",
+    r"(?P<lead>(?:The|One of the|Its) .*?)rewards?(?P<of>( of the set| as all the others)?), (?P<worth>.+)\.",
+)
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    rewards, lead = page.truth.rewards, said["lead"]
+    equal = [j for j in range(page.k) if _worth(page, j, said["worth"])]  # those that look the same count as equal
+    end = int(np.argmin(rewards) if "lowest" in lead else np.argmax(rewards))
+    if lead == "The same ":
+        return len(equal) == page.k
+    return i in equal and end in equal and (end == i or lead.startswith("One"))
+
+
+@form("sentence", rf"(?P<lead>The shortest|Among the shortest): (?P<steps>{NUMBER}) steps to the goal on average\.")
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    steps = page.truth.steps
+    alone = np.count_nonzero(np.abs(steps - steps.min()) < 0.1) == 1
+    least = bool(steps[i] == steps.min()) if alone else bool(steps[i] < steps.min() + 0.1)
+    return is_steps(said["steps"], steps[i]) and least and (not alone or said["lead"] == "The shortest")
+
+
+@form("sentence", rf"Takes (?P<steps>{NUMBER}) steps to the goal on average, as the others do\.")
+def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
+    return all(is_steps(said["steps"], steps) for steps in page.truth.steps)
+
+
+@form(
+    "sentence",
+    rf"(?:(?P<lead>The longest|Among the longest), )?(?:(?P<more>{PERCENT}) longer than|(?P<times>{NUMBER}) times as long as) "
+    rf"the shortest \((?P<own>{NUMBER}) steps on average against (?P<least>{NUMBER})\)\.",
+)
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    steps = page.truth.steps
+    ratio = steps[i] / steps.min()
+    true = is_percent(said["more"], ratio - 1) if said["more"] else is_number(said["times"], ratio)
+    longest = said["lead"] is None or steps[i] > steps.max() - 0.1
+    return true and bool(longest) and is_steps(said["own"], steps[i]) and is_steps(said["least"], steps.min())
+
+
+@form("sentence", rf"Touches '(?P<label>.+)' on (?P<share>{PERCENT}) of its ways to the goal{RANK}\.")
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    chances = page.truth.passing(f"label:{said['label']}")
+    return is_percent(said["share"], chances[i]) and rank_holds(i, chances, said["rank"])
+
+
+@form("sentence", rf"Reaches the goal in (?P<share>{PERCENT}) of its episodes{RANK}\.")
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    shares = page.truth.reaches
+    return is_percent(said["share"], shares[i]) and rank_holds(i, shares, said["rank"])
+
+
+# ---- sentences on ways ------------------------------------------------------------------------------------------
+
+
+@form(
+    "sentence",
+    r"(?P<how>Goes|Usually goes|Its likeliest way goes) through (?P<rooms>.+): (?P<turns>.+?)(?P<walls>, (?:once|twice|\d+ times) through a wall instead of a door)?\.",
+)
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    truth, route = page.truth, page.truth.route(i)
+    if route is None:
+        return False
+    rooms, changes = route
+    walls = sum(door < 0 for door, _, _ in changes)
+    often = {0: None, 1: ", once through a wall instead of a door", 2: ", twice through a wall instead of a door"}
+    least = min(truth.passing(f"room:{room}")[i] for room in rooms)
+    least = min([least, *(truth.passing(f"door:{door}")[i] for door, _, _ in changes if door >= 0)])
+    sure = "Its likeliest way goes" if least <= 0.5 else "Usually goes" if least < 1 - 1e-9 else "Goes"
+    turns = ", ".join(turn for _, _, turn in changes)
+    return (said["how"], said["turns"], said["walls"]) == (sure, turns, often[walls]) and _named_rooms(
+        page, said["rooms"]
+    ) == list(rooms[1:-1])
+
+
+def _named_rooms(page: Page, text: str) -> list[int]:
+    """ "the west, middle and south rooms" -> their numbers."""
+    assert page.truth.rooms is not None
+    names = re.split(r", | and ", re.sub(r"^the | rooms?$", "", text))
+    return [page.truth.rooms.names.index(f"{name} room") + 1 for name in names]
+
+
+@form("sentence", r"The only plan through (?P<what>.+)\.")
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    truth = page.truth
+    doors = re.findall(r"the ([\w-]+) door of the ([\w-]+) room", said["what"])
+    if doors:
+        route = truth.route(i)
+        assert truth.rooms is not None
+        assert route is not None
+        names = {(turn, truth.rooms.names[room - 1].removesuffix(" room")): door for door, room, turn in route[1]}
+        places = [f"door:{names[pair]}" for pair in doors]
+    elif truth.rooms is not None:
+        places = [f"room:{room}" for room in _named_rooms(page, said["what"])]
+    else:
+        places = [f"region:{name.removeprefix('the ')}" for name in said["what"].split(" and ")]
+    chances = np.stack([truth.passing(place) for place in places])
+    return bool((chances[:, i] > 0.5).all() and (np.delete(chances, i, axis=1) < 0.1).all())
+
+
+@form(
+    "sentence",
+    r"Avoids the (?P<room>[\w-]+) room, which (?:(?P<some>\d+) of the (?P<of>\d+) others|(?P<all>all the others)) cross\.",
+)
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    chances = page.truth.passing(f"room:{_named_rooms(page, said['room'])[0]}")
+    crossing = int(np.count_nonzero(np.delete(chances, i) > 0.5))
+    expected = page.k - 1 if said["all"] else int(said["some"])
+    return bool(chances[i] < 0.02) and crossing == expected and said["of"] in (None, str(page.k - 1))
+
+
+@form("sentence", r"Nearly the same as (?P<plans>plans? .+)\.")
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    truth = page.truth
+    return are_plans(
+        said["plans"], [j for j in page.others[i] if truth.distances[i, j] < 0.01 and truth.near[i, j] < 0.2]
+    )
+
+
+@form(
+    "sentence",
+    r"Takes the same doors as (?P<plans>plans? [\d, and]+?(?: more)?)(?P<detail>; they differ only in detail)?"
+    r"(?:, but keeps further (?P<side>[\w-]+) in the (?P<room>[\w-]+) room(?: than plan (?P<than>\d+))?)?\.",
+)
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    truth = page.truth
+    assert truth.same_passages is not None
+    routes = [truth.route(j) for j in range(page.k)]
+    doors = [None if route is None else [door for door, _, _ in route[1]] for route in routes]
+    same = [j for j in page.others[i] if doors[j] == doors[i] and truth.same_passages[i, j]]
+    true = are_plans(said["plans"], same)
+    if said["detail"]:
+        true &= all(truth.same_way(i, j) and truth.distances[i, j] >= 0.01 for j in same)
+    if said["side"]:
+        nearest = min(same, key=lambda j: truth.near[i, j])
+        mask = truth.place(f"room:{_named_rooms(page, said['room'])[0]}")
+        true &= said["than"] in (None, str(nearest + 1)) and truth.shift(i, nearest, mask) == said["side"]
+    return bool(true)
+
+
+@form(
+    "sentence",
+    r"Takes the same passages as (?P<plans>plans? [\d, and]+?|all the others)( \((?P<which>.+)\))?(?P<detail>; they differ only in detail)?\.",
+)
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    truth = page.truth
+    assert truth.same_passages is not None
+    assert truth.regions is not None
+    same = [j for j in page.others[i] if truth.same_passages[i, j] and truth.near[i, j] < 0.45]
+    taken = [f"the {n}" for n in truth.regions.names if "passage" in n and truth.passing(f"region:{n}")[i] > 0.5]
+    detail = not said["detail"] or all(truth.same_way(i, j) for j in same)
+    which = said["which"] is None or taken == [said["which"]]
+    return detail and which and (len(same) == page.k - 1 if "all" in said["plans"] else are_plans(said["plans"], same))
+
+
+@form("sentence", r"Goes the same way as (?P<plans>plans? [\d, and]+|all the others); they differ only in detail\.")
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    truth = page.truth
+    same = [j for j in page.others[i] if truth.same_way(i, j) and truth.distances[i, j] >= 0.01]
+    return len(same) == page.k - 1 if "all" in said["plans"] else are_plans(said["plans"], same)
+
+
+@form(
+    "sentence",
+    r"Most like plan (?P<other>\d+); they differ mainly (?P<where>in .+), where it (?:keeps further (?P<side>[\w-]+)|"
+    r"takes '(?P<own>.+)' more often and plan (?P<again>\d+) '(?P<theirs>.+)')\.",
+)
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    truth, other = page.truth, int(said["other"]) - 1
+    true = other == min(page.others[i], key=lambda j: truth.near[i, j])
+    room = re.fullmatch(r"in the ([\w-]+) room", said["where"])
+    mask = truth.place(f"room:{_named_rooms(page, room[1])[0]}") if room else where(page, said["where"])[0]
+    if said["side"]:
+        return true and truth.shift(i, other, mask) == said["side"]
+    more = [shares_of_action(page, name, mask) for name in (said["own"], said["theirs"])]
+    return true and said["again"] == said["other"] and bool(more[0][i] > more[0][other] and more[1][i] < more[1][other])
+
+
+# ---- sentences on time ------------------------------------------------------------------------------------------
+
+
+def compared(i: int, values: Floats) -> tuple[float, float]:
+    """Of plan i, and on average of the others."""
+    return float(values[i]), float(np.delete(values, i).mean())
+
+
+def conditions(page: Page, text: str) -> Bools:
+    """(S,) where "at wear 2 or more when parts are 0", "with x ≤ 1" or "wear 2, parts 1" holds."""
+    mask = np.ones(page.mdp.n_states, bool)
+    for part in re.split(r", | and | when ", re.sub(r"^(at|with|when) ", "", text)):
+        mask &= _condition(page, part)
+    return mask
+
+
+def _condition(page: Page, text: str) -> Bools:
+    signs = re.fullmatch(r"(?:(\d+) ≤ )?(\w+) (=|≤|≥) (\d+)", text)
+    words = re.fullmatch(r"(.+?) (?:is |are )?(\d+)(?: (or more|or less|or fewer)| to (\d+))?", text)
+    if signs:
+        low, name, sign, bound = signs.groups()
+        values = page.mdp.variables[name]
+        found = {"=": values == int(bound), "≤": values <= int(bound), "≥": values >= int(bound)}[sign]
+        return found if low is None else found & (values >= int(low))
+    assert words, f"no such condition: {text}"
+    name, first, way, last = words.groups()
+    values = page.mdp.variables[name if name in page.mdp.variables else name.replace(" ", "_")]
+    if way is not None:
+        return values >= int(first) if way == "or more" else values <= int(first)
+    return (values >= int(first)) & (values <= int(last or first))
+
+
+def where(page: Page, text: str) -> tuple[Bools, bool]:
+    """(S,) the states of a place, and whether it is a part of the way: "in the north", "on the east side", "in 'worn'"."""
+    truth = page.truth
+    for pattern, part in (
+        (r"in the ([\w-]+)", truth.sector),
+        (r"on the ([\w-]+) side", truth.side),
+        (r"along the (\w+) edge", truth.edge),
+    ):
+        match = re.fullmatch(pattern, text)
+        if match:
+            return part(match[1]), True
+    name = re.fullmatch(r"in '(.+)'", text)
+    if name is None:
+        return conditions(page, text), False
+    if name[1] in page.mdp.labels:
+        return page.mdp.labels[name[1]], False
+    return np.arange(page.mdp.n_states) == state_of(page.mdp, name[1]), False
+
+
+def shares_in(page: Page, text: str) -> Floats:
+    """(k,) the share of time, or of the way, that each plan spends in a place."""
+    (mask, of_way), time = where(page, text), page.truth.time
+    return time[:, mask].sum(axis=1) / (time[:, page.truth.on_the_way].sum(axis=1) if of_way else 1.0)
+
+
+WHERE = r"(?P<where>(?:in|on|along|at|with) .+?)"
+
+
+@form(
+    "sentence",
+    rf"Spends (?:only )?(?P<own>{PERCENT}) of its (?:way|time) {WHERE}(?:{OTHERS}|(?P<never>; the others are never there)|{RANK})\.",
+)
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    shares = shares_in(page, said["where"])
+    own, mean = compared(i, shares)
+    rest = is_percent(said["mean"], mean) if said["mean"] else not said["never"] or mean < 1e-9
+    return is_percent(said["own"], own) and rest and rank_holds(i, shares, said["rank"])
+
+
+@form(
+    "sentence",
+    rf"(?P<never>Spends none of its (?:way|time)|Hardly ever|Never visits|Is never|Is hardly ever) (?P<where>.+?)"
+    rf"(?: in the long run)?, where the others spend (?P<mean>{PERCENT}) on average\.",
+)
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    place = f"in {said['where']}" if said["never"] == "Never visits" else said["where"]
+    own, mean = compared(i, shares_in(page, place))
+    return is_percent(said["mean"], mean) and (0 < own < 0.005 if "ardly" in said["never"] else own < 1e-8)
+
+
+# ---- sentences on actions -----------------------------------------------------------------------------------------
+
+
+def shares_of_action(page: Page, name: str, mask: Bools | None = None) -> Floats:
+    """(k,) the share of the steps, in marked states, in which an action is taken."""
+    truth, taken = page.truth, page.mdp.actions == page.mdp.action_names.index(name)
+    if mask is None:
+        return truth.x[:, taken].sum(axis=1)
+    return truth.x[:, taken & mask[truth.state]].sum(axis=1) / truth.time[:, mask].sum(axis=1)
+
+
+def action_of(page: Page, words: str) -> Bools:
+    """(N,) the choices of an action as a rule says it: "repairs", "goes north", "mends a"."""
+    found = []
+    for number, name in enumerate(page.mdp.action_names):
+        first, blank, rest = name.partition("_")
+        said = f"goes {name}" if name in ("north", "south", "east", "west") else f"{first}s{blank and ' '}{rest}"
+        found += [number] if said == words.lower() else []
+    assert len(found) == 1, f"no such action: {words}"
+    return page.mdp.actions == found[0]
+
+
+@form(
+    "sentence",
+    rf"(?:(?P<where>In the [\w-]+), t|T)akes '(?P<action>.+?)' in (?:only )?(?P<own>{PERCENT}) of its steps{OTHERS}\.",
+)
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    mask = None if said["where"] is None else where(page, said["where"].replace("In", "in"))[0]
+    own, mean = compared(i, shares_of_action(page, said["action"], mask))
+    return is_percent(said["own"], own) and is_percent(said["mean"], mean)
+
+
+@form(
+    "sentence",
+    rf"(?P<how>Never|Hardly ever) takes '(?P<action>.+?)'(?: (?P<where>in the [\w-]+))?; the others take it in (?P<mean>{PERCENT}) of "
+    r"their steps( there)? on average\.",
+)
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    mask = None if said["where"] is None else where(page, said["where"])[0]
+    own, mean = compared(i, shares_of_action(page, said["action"], mask))
+    return is_percent(said["mean"], mean) and (own < 1e-8 if said["how"] == "Never" else own < 0.005)
+
+
+def acting_alone(page: Page, i: int) -> Floats:
+    """(S,) the time of plan i in states where it does, nearly always, what no other plan that comes there ever does."""
+    truth, found = page.truth, np.zeros(page.mdp.n_states)
+    comes = truth.time > 1e-9
+    for choice in np.flatnonzero(page.truth.plans.policies[i] > 0.95):
+        state = truth.state[choice]
+        there = [j for j in page.others[i] if comes[j, state]]
+        if comes[i, state] and there and all(truth.plans.policies[j, choice] <= 1e-9 for j in there):
+            found[state] = truth.time[i, state]
+    return found
+
+
+def takes(page: Page, i: int, action: str, state: int) -> bool:
+    mask = page.mdp.actions == page.mdp.action_names.index(action)
+    return float(page.truth.plans.policies[i, mask & (page.truth.state == state)].sum()) > 0.95
+
+
+@form(
+    "sentence",
+    rf"The only plan to take '(?P<action>.+)' in '(?P<state>.+)', where it spends (?P<share>{PERCENT}) of its time\.",
+)
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    state = state_of(page.mdp, said["state"])
+    return takes(page, i, said["action"], state) and is_percent(said["share"], float(acting_alone(page, i)[state]))
+
+
+@form(
+    "sentence",
+    rf"Acts in (?P<share>{PERCENT}) of its steps as no other plan does, most often by taking '(?P<action>.+)' in '(?P<state>.+)'\.",
+)
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    alone, state = acting_alone(page, i), state_of(page.mdp, said["state"])
+    most = float(alone[state]) >= float(alone.max()) - 1e-12
+    return most and takes(page, i, said["action"], state) and is_percent(said["share"], float(alone.sum()))
+
+
+# ---- rules ------------------------------------------------------------------------------------------------------------
+
+
+@form("sentence", rf"(?P<cases>.+); otherwise (?P<rest>[^;]+?)(?:; exact in (?P<exact>{PERCENT}) of its time)?\.")
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    truth = page.truth
+    named, right = np.zeros(page.mdp.n_states, bool), np.zeros(page.mdp.n_choices, bool)
+    for case in re.split(r", (?=\w+s(?: \w+)? (?:at|when) )", said["cases"]):
+        verb, _, ways = re.fullmatch(r"(.+?)( )((?:at|when) .+)", case).groups()  # pyright: ignore[reportOptionalMemberAccess]
+        for way in re.split(r" or (?=at |when )", ways):
+            here = conditions(page, way) & ~named
+            right |= action_of(page, verb) & here[truth.state]
+            named |= here
+    right |= action_of(page, said["rest"]) & ~named[truth.state]
+    return is_percent(said["exact"] or "100 %", float(truth.x[i, right].sum()))
+
+
+def rule_row_holds(page: Page, i: int, actions: list[str], row: dict[str, Any]) -> bool:
+    """Each cell names states in which the plan takes the action, or how often it does; together they are as exact as said."""
+    truth, exact, seen = page.truth, 0.0, np.zeros(page.mdp.n_states)
+    for action, text in zip(actions, row["texts"], strict=True):
+        taken = page.mdp.actions == page.mdp.action_names.index(action)
+        share = float(truth.x[i, taken].sum())
+        often = re.fullmatch(rf"in ({PERCENT}) of its time", text)
+        if text == "–":
+            if share > 1e-12:
+                return False
+        elif often:
+            if not is_percent(often[1], share):
+                return False
+        else:
+            mask = np.any([conditions(page, way) for way in text.split("; ")], axis=0)
+            exact += float(truth.x[i, taken & mask[truth.state]].sum())
+            seen += mask
+    visited = truth.time[i] > 1e-12
+    return is_percent(row["exact"], exact) and bool((seen[visited] == 1).all())
+
+
+# ---- the tests --------------------------------------------------------------------------------------------------------
+
+
+def test_what_stands_above_the_plans(page):
+    for kind in ("headline", "guarantee", "ways", "promise", "duplicates"):
+        if page.view[kind]:
+            check(page, kind, page.view[kind])
+    if page.view["strip"]:
+        check(page, "strip", page.view["strip"]["label"])
+
+
+def test_the_best_value_and_the_diversity(page):
+    assert is_figure(page.view["diversity"], float(page.truth.distances.sum() / page.k / (page.k - 1)))
+    assert f"{page.truth.best:.4g}" == page.view["optimum"]
+
+
+def test_titles_chips_and_figures(page):
+    for i, card in enumerate(page.view["cards"]):
+        assert card["number"] == i + 1
+        assert title_holds(page, i, card["title"]), (i + 1, card["title"])
+        for chip in card["chips"]:
+            check(page, "chip", chip["text"], i)
+        for figure in card["figures"]:
+            assert figure_holds(page, i, figure["name"], figure["text"]), (i + 1, figure)
+
+
+def test_sentences(page):
+    for i, card in enumerate(page.view["cards"]):
+        assert card["lead"] in card["sentences"]
+        for sentence in card["sentences"]:
+            check(page, "sentence", sentence, i)
+
+
+def test_whom_plans_suit(page):
+    """People are drawn at random, so only what the words say about the plan is computed again."""
+    for i, card in enumerate(page.view["cards"]):
+        for wish, names in re.findall(r"(like|avoid) (.+?)(?= and would|\.$)", card["suits"]):
+            for name in names.split(" and "):
+                times = _liked(page, name)
+                if times is not None:
+                    assert (times[i] > times.mean()) == (wish == "like"), card["suits"]
+        assert bool(re.search(r"\d", card["suits"])) <= ("the state '" in card["suits"]), card["suits"]
+
+
+def _liked(page: Page, name: str) -> Floats | None:
+    """(k,) the time of each plan in what a person likes; None for parts of the map that labels are no part of."""
+    quoted = re.fullmatch(r"(the action|the state|places labelled) '(.+)'", name)
+    if quoted is None:
+        return None
+    if quoted[1] == "the action":
+        return shares_of_action(page, quoted[2])
+    return page.truth.time[:, where(page, f"in '{quoted[2]}'")[0]].sum(axis=1)
+
+
+def test_leeway(page):
+    for row in page.view["leeway"]:
+        mask = page.mdp.labels[row["name"]]
+        times = page.truth.time[:, mask].sum(axis=1)
+        text = re.fullmatch(rf"({PERCENT}) to ({PERCENT})", row["text"])
+        assert text, row["text"]
+        none = f"Between none and {text[2]} of the time in '{row['name']}': yours to choose."
+        some = f"Between {text[1]} and {text[2]} of the time in '{row['name']}'."
+        assert row["sentence"] == (none if text[1] == "0 %" else some)
+        low, high = page.truth.range_of(mask, page.answers[row["name"]])
+        assert low - 1e-7 <= times.min()
+        assert times.max() <= high + 1e-7
+        assert is_percent(text[1], low if low > 1e-8 else 0.0), (row["text"], low)
+        assert is_percent(text[2], high), (row["text"], high)
+        marks = [mark for part in row["marks"] for mark in part["text"].split("; ")]
+        assert len(marks) == page.k
+        for mark in marks:
+            number, share = re.fullmatch(rf"plan (\d+): ({PERCENT})", mark).groups()
+            assert is_percent(share, float(times[int(number) - 1])), mark
+
+
+def test_tables_of_rules_and_decisions(page):
+    truth, rules, decisions = page.truth, page.view["rules"], page.view["decisions"]
+    for i, row in enumerate(rules["rows"] if rules else ()):
+        assert rule_row_holds(page, i, rules["actions"], row), row
+    if decisions is None:
+        return
+    comes = truth.time > 1e-12
+    differ = _differing(page, comes)
+    assert len(decisions["rows"]) + decisions["left_out"] == len(differ)
+    for row in decisions["rows"]:
+        state = state_of(page.mdp, row["name"])
+        assert state in differ
+        for number, cell in zip(decisions["plans"], row["cells"], strict=False):
+            assert (cell is None) == (not comes[number - 1, state])
+            if cell is not None:
+                assert takes(page, number - 1, cell["action"], state)
+                assert is_percent(cell["share"], float(truth.time[number - 1, state])), (row["name"], cell)
+
+
+def _differing(page: Page, comes: Any) -> list[int]:
+    """The states in which two plans that come there take different choices."""
+    truth, found = page.truth, []
+    for state in np.flatnonzero(comes.sum(axis=0) > 1):
+        chances = truth.plans.policies[np.ix_(comes[:, state], truth.state == state)]
+        if np.ptp(chances, axis=0).max() > 0.05:
+            found.append(int(state))
+    return found
+
+
+def test_groups(page):
+    groups = page.view["groups"]
+    assert (groups is None) == (page.k <= 8)
+    for group in groups or ():
+        leader, members, others = group["leader"], group["members"], len(group["members"]) - 1
+        assert group["summary"] == (f"{others} more like plan {leader + 1}" if others else "")
+        assert page.truth.rewards[leader] == page.truth.rewards[list(members)].max()
+        assert group["title"] == page.view["cards"][leader]["title"]
+    assert groups is None or sorted(i for group in groups for i in group["members"]) == list(range(page.k))
