@@ -189,9 +189,34 @@ def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
 
 
 def _counted(page: Page, said: dict[str, Any]) -> bool:
-    all_same = all(page.truth.same_way(i, j) for i, j in combinations(range(page.k), 2))
+    all_same = len(_kinds(page)) == 1
     count = str(page.k) if page.k > len(COUNTS) else COUNTS[page.k - 1]
     return said["count"] == count and said["noun"] == ("plan" if all_same else "way")
+
+
+def _kinds(page: Page) -> list[set[int]]:
+    """The plans (counted from 1) in groups: those that are alike, directly or through others."""
+    groups: list[set[int]] = []
+    for i in range(page.k):
+        near = [group for group in groups if any(page.truth.alike(i, j - 1) for j in group)]
+        groups = [group for group in groups if group not in near] + [{i + 1}.union(*near)]
+    return groups
+
+
+@form("difference", r"((?P<named>[Pp]lans .*); )?[^;]*really different\.|They are of (?P<kinds>\d+) kinds; .*")
+def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
+    groups = _kinds(page)
+    if said["kinds"]:
+        return int(said["kinds"]) == len(groups)
+    named = [set(map(int, re.findall(r"\d+", part))) for part in (said["named"] or "").split(";") if part]
+    return sorted(map(sorted, named)) == sorted(sorted(group) for group in groups if len(group) > 1)
+
+
+@form(
+    "difference", r"They are alike and differ only in detail\.|All of them go the same way and differ only in detail\."
+)
+def _(page: Page, _i: int, _said: dict[str, Any]) -> bool:
+    return len(_kinds(page)) == 1
 
 
 @form(
@@ -750,7 +775,7 @@ def rule_row_holds(page: Page, i: int, actions: list[str], row: dict[str, Any]) 
 
 
 def test_what_stands_above_the_plans(page):
-    for kind in ("headline", "guarantee", "ways", "promise", "duplicates"):
+    for kind in ("headline", "guarantee", "ways", "difference", "promise", "duplicates"):
         if page.view[kind]:
             check(page, kind, page.view[kind])
     if page.view["strip"]:
