@@ -42,9 +42,10 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(PIP) --editable .
 	@touch $@
 
-$(READY): $(INSTALLED)
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
 	$(PIP) --editable '.[dev]'
-	@touch $@
+	@touch $(INSTALLED) $@
 
 clean:
 	rm -rf .venv demo .pytest_cache .ruff_cache .hypothesis

@@ -148,7 +148,7 @@ def random_plans(rng: np.random.Generator) -> mw.PlanSet:
     return plan_set(mdp, policies, mw.Discounted(0.9) if discounted else None)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_any_plans_have_portraits(seed):
     plans = random_plans(np.random.default_rng(seed))

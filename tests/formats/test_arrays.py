@@ -181,7 +181,7 @@ def test_a_pickle_is_never_loaded(tmp_path):
             mw.read(tmp_path / name)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_damaged_files_only_raise_our_errors(data, tmp_path_factory):
     path = tmp_path_factory.mktemp("fuzz") / "model.npz"
@@ -230,7 +230,7 @@ def strange_members(draw, array):
     return draw(st.binary(max_size=40) | st.sampled_from([b"\x93NUMPY\x01\x00\x03\x00(((", b"\x93NUMPY\x02\x00"]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_strange_arrays_only_raise_our_errors(data, tmp_path_factory):
     path = tmp_path_factory.mktemp("fuzz") / "model.npz"

@@ -324,13 +324,13 @@ def test_action_names_that_look_like_something_else(tmp_path, name, written):
 PIECES = st.sampled_from([*fuzzing.PIECES, "@model\n", "state ", "action ", "//["]) | st.text(max_size=4)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(text=fuzzing.damaged(STORM, PIECES), reward=st.sampled_from(["steps", "", None]))
 def test_damaged_files_are_read_or_refused(tmp_path_factory, text, reward):
     assert isinstance(read_text(tmp_path_factory, text, reward), mw.MDP | str)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.text(max_size=60) | st.text("01s: \n\t[]/", max_size=60).map(lambda text: SMALL + text))
 def test_arbitrary_text_is_read_or_refused(tmp_path_factory, text):
     assert isinstance(read_text(tmp_path_factory, text, None), mw.MDP | str)

@@ -118,7 +118,7 @@ def test_a_map_that_would_exhaust_memory_is_refused():
 PIECES = st.one_of(st.text(max_size=8), st.sampled_from(["map", "\n", "height 1", "-1", "1e999"]))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.one_of(damaged(MAZE, PIECES), st.text(max_size=80)))
 def test_any_text_is_a_movingai_map_or_refused(text):
     read = read_or_refusal(world_from_movingai, text, "m", start="0,0", goal="4,0")

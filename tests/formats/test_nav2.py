@@ -314,13 +314,13 @@ PIECES = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.one_of(damaged(YAML, PIECES), st.text(max_size=80)))
 def test_any_text_is_a_maps_yaml_or_refused(text):
     assert isinstance(read_or_refusal(parse_yaml, text, "m"), MapFile | str)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.one_of(
         damaged(pgm(PIXELS), st.binary(max_size=8)),

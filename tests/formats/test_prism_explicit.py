@@ -293,14 +293,14 @@ FILES = st.sampled_from(list(MDP_FILES))
 PIECES = st.sampled_from(fuzzing.PIECES) | st.text(max_size=4)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(ending=FILES, data=st.data())
 def test_damaged_files_are_read_or_refused(tmp_path_factory, ending, data):
     text = data.draw(fuzzing.damaged(MDP_FILES[ending], PIECES))
     assert isinstance(read_text(tmp_path_factory, ending, text), mw.MDP | str)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(ending=FILES, text=st.text(max_size=60) | st.text('012: \n\t()="#', max_size=60))
 def test_arbitrary_text_is_read_or_refused(tmp_path_factory, ending, text):
     assert isinstance(read_text(tmp_path_factory, ending, text), mw.MDP | str)

@@ -163,7 +163,7 @@ def test_files_that_hold_no_policy(name, content, message, tmp_path):
         load_policy(tmp_path / name, mw.four_rooms(0))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(content=st.binary(max_size=200), ending=st.sampled_from(FORMATS))
 def test_anything_else_only_raises_our_errors(content, ending, tmp_path_factory):
     path = tmp_path_factory.mktemp("fuzz") / f"policy{ending}"

@@ -100,7 +100,7 @@ def test_a_visit_from_first_look_to_choice_and_a_restart(browser: Browser, plans
         # Download it in every format.
         for ending in (".json", ".csv", ".npz", ".scheduler"):
             with page.expect_download() as coming:
-                card(page, river).locator(f"a[href$='{ending}']").click()
+                card(page, river).locator(f"a[href$='policy{ending}']").click()
             policy = mw.load_policy(_saved(coming.value, tmp_path / f"policy{ending}"), before.mdp)
             assert policy.probabilities.shape == (before.mdp.n_choices,)
         with page.expect_download() as coming:
@@ -297,8 +297,7 @@ def test_the_page_says_that_the_server_has_gone(browser: Browser, plans_path):
     context.__exit__(None, None, None)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1100])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1100, "light")])
 def test_everyone_can_use_it(browser: Browser, plans_path, scheme, width):
     with (
         served(plans_path) as address,

@@ -121,7 +121,7 @@ def test_three_rounds_back_a_restart_the_export_and_the_choice(browser: Browser,
         expect(page.locator(".card.chosen")).to_have_attribute("data-key", last)
         expect(page).to_have_url(re.compile(r"/#plan-\d$"))
         expect(page.locator("#chosen-line")).to_contain_text("Chosen: plan")
-        expect(page.locator(".rounds-link")).to_contain_text("You are in round 4.")
+        expect(page.locator(".ask")).to_contain_text("You are in round 4.")
         expect(page.locator("#news")).to_be_hidden()
 
 
@@ -168,8 +168,7 @@ def test_names_are_shown_as_text_in_models_without_a_map(browser: Browser, tmp_p
         assert NASTY in page.inner_text("header")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1100])
+@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1100, "light")])
 def test_everyone_can_use_it(browser: Browser, plans_path, scheme, width):
     with (
         served(plans_path) as address,

@@ -64,7 +64,7 @@ def maps(draw):
     return blocked, *ends, draw(st.integers(1, 6))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(maps(), st.sampled_from([4, 8]))
 def test_start_and_goal_are_connected_exactly_if_their_pixels_are(case, directions):
     blocked, start, goal, n = case
@@ -85,7 +85,7 @@ def test_start_and_goal_are_connected_exactly_if_their_pixels_are(case, directio
         assert (row, column) == (end[0] // n, end[1] // n)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(maps())
 def test_all_pieces_that_remain_are_connected_as_on_the_fine_map(case):
     """Any two states, not only start and goal; and each lies in a free pixel of its own."""
