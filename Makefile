@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 INSTALLED := .venv/.installed
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check --root-user-action=ignore --constraint constraints.txt
+PIP := $(BIN)/pip install --quiet --quiet --disable-pip-version-check --root-user-action=ignore --constraint constraints.txt
 
 .PHONY: demo test browser lint types layers format clean
 

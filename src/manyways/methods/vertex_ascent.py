@@ -60,9 +60,9 @@ WORTH_A_ROUND = 1e-5
 """Only a rise of more than this, on the same scale, makes the other plans try again before the stage ends."""
 HEATS = ((10.0, 1.0, 0.1), (1.0, 0.35), (3.0, 1.0, 0.3), (20.0, 2.0, 0.2), (2.0, 0.7, 0.2, 0.05))
 """The stages of the starts, in turn, in units of the optimal plan's typical time per step."""
-FEW_STARTS, STARTS, MANY_PLANS, QUICK_BELOW = 3, 5, 5, 2000
+FEW_STARTS, STARTS, MANY_PLANS, QUICK_BELOW = 3, 5, range(5, 11), 2000
 """In models with fewer states than `QUICK_BELOW`, sets of many plans have more starts: there are more ways to share out
-the routes, so that a start more often ends with a poor one. And there two starts settle instead of one. Within limits, where
+the routes, so that a start more often ends with a poor one. Even larger sets would take too long for that. And there two starts settle instead of one. Within limits, where
 each step takes several solves, neither is worth its time."""
 SETTLING_SHARE = 3
 """Of more starts, one of so many settles."""
@@ -133,7 +133,7 @@ class VertexAscent(Method):
             with log.halting():
                 pool += self._pool(polytope, objective, k, watch)
         quick = polytope.mdp.n_states < QUICK_BELOW and not polytope.floors
-        least = STARTS if quick and k >= MANY_PLANS else FEW_STARTS
+        least = STARTS if quick and k in MANY_PLANS else FEW_STARTS
         starts = 1 if k == 1 else self.starts or _affordable_starts(polytope.mdp.n_states, least, founded=bool(pool))
         settling = min(max(-(-starts // SETTLING_SHARE), 1 + quick), starts)
         finalists = settling if k > 1 and not pool and not self.stages else 0
