@@ -140,7 +140,7 @@ def test_the_worker_processes_of_a_killed_study_end(tmp_path, delay):
         left = study.children(recursive=True)
         study.kill()
         study.wait(timeout=30)
-        _, left = psutil.wait_procs(left, timeout=60)  # 3.5 s at most where nothing else runs
+        _, left = psutil.wait_procs(left, timeout=10)
         assert left == []
     finally:
         for program in [*left, study]:
