@@ -17,7 +17,7 @@ from typing import Any
 from manyways.web.app import make_app
 from manyways.web.server import Server, listen
 
-LONG = {"k": 50, "tradeoff": 32, "slack": 0.05, "seed": 1}  # tens of seconds: always long enough to be interrupted
+LONG = {"k": 50, "tradeoff": 32, "slack": 0.05, "seed": 1}  # some seconds; with `endless_path`, hours
 TIMEOUT_S = 60.0
 HEADERS = {
     "x-content-type-options": "nosniff",

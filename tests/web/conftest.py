@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,12 @@ def plans() -> mw.PlanSet:
 @pytest.fixture
 def plans_path(plans, tmp_path) -> Path:
     return plans.save(tmp_path / "plans.mw")
+
+
+@pytest.fixture
+def endless_path(plans, tmp_path) -> Path:
+    """The same plans, by a method that has not finished when a test has: to plan with these settings takes hours."""
+    return replace(plans, method=mw.VertexAscent(starts=10**6)).save(tmp_path / "plans.mw")
 
 
 @pytest.fixture

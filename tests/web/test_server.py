@@ -19,20 +19,20 @@ from manyways.errors import OutputError, SettingError
 from manyways.web.server import listen, serve
 
 
-def test_what_was_answered_survives_a_kill(plans_path, keys):
-    with program(plans_path) as server:
+def test_what_was_answered_survives_a_kill(endless_path, keys):
+    with program(endless_path) as server:
         assert server.client.post("/plan", LONG | {"keep": [], "set": 1}).status == 202
         wait_for(lambda: server.client.state()["job"]["doing"] != "starting")
         children = psutil.Process(server.process.pid).children(recursive=True)
         assert server.client.mark(keys[2], "note", "by the lake").status == 200
         server.end(signal.SIGKILL)
         wait_for(lambda: not any(child.is_running() and child.status() != "zombie" for child in children))
-    with served(plans_path) as client:
+    with served(endless_path) as client:
         assert [note["text"] for note in client.state()["marks"][keys[2]]["notes"]] == ["by the lake"]
 
 
-def test_a_clean_end_while_planning_and_with_open_connections(plans_path):
-    with program(plans_path) as server:
+def test_a_clean_end_while_planning_and_with_open_connections(endless_path):
+    with program(endless_path) as server:
         assert server.client.post("/plan", LONG | {"keep": [], "set": 1}).status == 202
         wait_for(lambda: server.client.state()["job"]["doing"] != "starting")
         idle, half = server.client.line(), server.client.line()
@@ -61,8 +61,8 @@ def leave_early(port: int) -> None:
         gone.close()
 
 
-def test_two_thousand_requests_while_a_plan_is_computed(plans_path, keys):
-    with program(plans_path) as server:
+def test_two_thousand_requests_while_a_plan_is_computed(endless_path, keys):
+    with program(endless_path) as server:
         client, process = server.client, psutil.Process(server.process.pid)
         paths = ["/", "/state", "/sets/1/plans/1/policy.json", "/sets/1/plans.mw"]
         for path in paths * 5:  # so that all caches are filled
