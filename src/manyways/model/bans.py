@@ -8,22 +8,17 @@ time linear in the number of transitions (`search.peeled`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from manyways.errors import ModelError
 from manyways.model.building import mask_of
+from manyways.model.naming import LISTED, are_names, mask_of_states, names_in, unknown_name, where_named
 from manyways.model.search import collapse, peeled, reachable
 from manyways.types import Bools, Floats, Ints, Sparse
-
-LISTED = 10
-"""A message lists at most this many names."""
-SEARCHED = 10_000
-"""Names similar to an unknown one are looked for among at most this many."""
 
 
 class Model(Protocol):
@@ -72,8 +67,8 @@ def allowed(model: Model, states: Any, labels: Any, actions: Any, choices: Any) 
     states, choices = (list(given) if isinstance(given, Set) else given for given in (states, choices))
     bans = [
         *([] if states is None else [_states(model, states)]),
-        *(_label(model, name) for name in _names(labels)),
-        *(_action(model, name) for name in _names(actions)),
+        *(_label(model, name) for name in names_in(labels)),
+        *(_action(model, name) for name in names_in(actions)),
         *([] if choices is None else [_choices(model, choices)]),
     ]
     kept_states, kept_choices = _left(model, bans)
@@ -114,8 +109,7 @@ def _refuse(model: Model, bans: list[Ban]) -> NoReturn:
 
 
 def _states(model: Model, given: Any) -> Ban:
-    named = _is_text(given)
-    mask = _known(_names(given), _all_states(model), "state") if named else mask_of(given, model.n_states, "states")
+    mask = mask_of_states(given, _all_states(model), "ban")
     which = [repr(model.state_name(int(s))) for s in np.flatnonzero(mask)[:LISTED]]
     return Ban(_listed("state", which, int(mask.sum())), mask, np.zeros(model.n_choices, bool))
 
@@ -125,7 +119,7 @@ def _label(model: Model, name: str) -> Ban:
     within a step, as FrozenLake does at a hole, no state is left that could have the label."""
     known = [*model.labels, *(end for end in model.ends if end not in model.labels)]
     if name not in known:
-        _unknown(name, known, "label")
+        unknown_name(name, known, "label", "ban")
     states, ends = model.labels.get(name), model.ends.get(name)
     return Ban(
         f"the label {name!r}",
@@ -137,12 +131,12 @@ def _label(model: Model, name: str) -> Ban:
 def _action(model: Model, name: str) -> Ban:
     numbers = [number for number, known in enumerate(model.action_names) if known == name]
     if not numbers:
-        _unknown(name, model.action_names, "action")
+        unknown_name(name, model.action_names, "action", "ban")
     return Ban(f"the action {name!r}", np.zeros(model.n_states, bool), np.isin(model.actions, numbers))
 
 
 def _choices(model: Model, given: Any) -> Ban:
-    mask = _named_choices(model, given) if _is_text(given) else mask_of(given, model.n_choices, "choices")
+    mask = _named_choices(model, given) if are_names(given) else mask_of(given, model.n_choices, "choices")
     which = [
         f"{model.action_names[model.actions[x]]!r} in {model.state_name(int(_owners(model)[x]))!r}"
         for x in np.flatnonzero(mask)[:LISTED]
@@ -154,18 +148,10 @@ def _named_choices(model: Model, given: Any) -> Bools:
     """(N,) the choices that are given as pairs of names."""
     mask, states = np.zeros(model.n_choices, bool), _all_states(model)
     for state, action in _pairs(given):
-        here = np.flatnonzero(_known([state], states, "state")[_owners(model)])
+        here = np.flatnonzero(where_named([state], states, "state", "ban")[_owners(model)])
         names = [model.action_names[a] for a in model.actions[here]]
-        mask[here[_known([action], names, f"action in state {state!r} called")]] = True
+        mask[here[where_named([action], names, f"action in state {state!r} called", "ban")]] = True
     return mask
-
-
-def _is_text(given: Any) -> bool:
-    """Whether states or choices are given by names."""
-    try:
-        return np.asarray(given).dtype.kind == "U"
-    except ValueError:
-        return False  # `mask_of` has the message
 
 
 def _pairs(given: Any) -> list[tuple[str, str]]:
@@ -175,17 +161,6 @@ def _pairs(given: Any) -> list[tuple[str, str]]:
     return [(str(state), str(action)) for state, action in pairs.reshape(-1, 2)]
 
 
-def _names(given: Any) -> list[str]:
-    """One name or several as a list; none for None."""
-    if given is None:
-        return []
-    if isinstance(given, str):
-        return [given]
-    if not isinstance(given, Iterable):
-        raise ModelError(f"expected a name or a list of names, found {given!r:.80}")
-    return [str(name) for name in given]
-
-
 def _owners(model: Model) -> Ints:
     """(N,) the state of each choice."""
     return np.repeat(np.arange(model.n_states), np.diff(model.first_choice))
@@ -193,22 +168,6 @@ def _owners(model: Model) -> Ints:
 
 def _all_states(model: Model) -> list[str]:
     return [model.state_name(s) for s in range(model.n_states)]
-
-
-def _known(names: Iterable[str], all_names: Sequence[str], noun: str) -> Bools:
-    """(len(all_names),) where the given names are; all places of a name that occurs more than once."""
-    wanted = set(names)
-    for name in sorted(wanted - set(all_names)):
-        _unknown(name, all_names, noun)
-    return np.array([name in wanted for name in all_names])
-
-
-def _unknown(name: str, known: Sequence[str], noun: str) -> NoReturn:
-    similar = get_close_matches(name, known[:SEARCHED], n=3)
-    hint = f"did you mean {' or '.join(map(repr, similar))}? " if similar else ""
-    more = f" and {len(known) - LISTED:,} more" if len(known) > LISTED else ""
-    listed = ", ".join(map(repr, known[:LISTED])) + more or "none"
-    raise ModelError(f"there is no {noun} {name!r:.80} to ban; {hint}there are {listed}")
 
 
 def _listed(noun: str, which: list[str], count: int) -> str:

@@ -1,0 +1,246 @@
+"""Which plans survive: what each plan of a set still does if something is closed and nobody told it.
+
+For every plan and closure, from the chain of the plan in the closed model: the chance that a trip still reaches the goal, the
+steps it takes, and the value of the plan; the same for a plan that was made with the closure known, and for the set, of which
+somebody may pick the best plan. A plan that meets the closed part keeps trying, because that is what its policy says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from manyways.describe.wording import counted, joined, number, percent, terms_of
+from manyways.errors import ManywaysError, NotWeaklyAccessible, SettingError, SolverError
+from manyways.kernels.threads import one_blas_thread
+from manyways.methods import Progress, Watch
+from manyways.model.closures import Closure, closures
+from manyways.model.graph import levels_towards, reachable_from_start
+from manyways.model.mdp import MDP
+from manyways.model.occupancy import chain
+from manyways.model.search import reachable
+from manyways.model.trips import Trips, trips_of
+from manyways.plans import PlanSet
+from manyways.polytope import Criterion, Polytope
+from manyways.types import Bools, Floats, Ints
+
+LONGER = 2.0
+"""A plan that takes more than this many times as long does not count as getting through."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """What becomes of several plans, in arrays of one shape.
+
+    Attributes:
+        reaches: the chance that a trip reaches the goal; NaN in models without trips.
+        steps: the mean number of steps to it; NaN where a trip may never end.
+        values: by the criterion of the set; NaN where the plan has none, as a value per episode if no episode ends.
+    """
+
+    reaches: Floats
+    steps: Floats
+    values: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Survival:
+    """What becomes of the plans of a set if something is closed.
+
+    Attributes:
+        plans: the set.
+        closures: the J closures.
+        open: (k,) each plan with nothing closed.
+        closed: (k, J) each plan with each closure.
+        replanned: (J,) the best plan for each closure, made with the closure known.
+        has_goal: whether trips have a goal; otherwise every end counts as one.
+    """
+
+    plans: PlanSet
+    closures: tuple[Closure, ...]
+    open: Outcomes
+    closed: Outcomes
+    replanned: Outcomes
+    has_goal: bool
+
+    @property
+    def best_reaches(self) -> Floats:
+        """(J,) the chance that the surest plan of the set still reaches the goal."""
+        return self.closed.reaches.max(axis=0)
+
+    @property
+    def best_values(self) -> Floats:
+        """(J,) the value of the best plan of the set; NaN if none has one."""
+        known = np.where(np.isnan(self.closed.values), -np.inf, self.closed.values).max(axis=0)
+        return np.where(np.isfinite(known), known, np.nan)
+
+    @property
+    def survivors(self) -> Bools:
+        """(k, J) the plans that reach the goal as surely as with nothing closed, and in at most `LONGER` times the steps.
+
+        Where moves slip, a plan that keeps trying a closed door comes round it by luck, after a long time."""
+        sure = self.closed.reaches >= self.open.reaches[:, None] - 1e-9
+        late = self.closed.steps > LONGER * self.open.steps[:, None]
+        return sure & ~late
+
+    def sentence(self, j: int) -> str:
+        """What happens if closure j (counted from 0) is closed, in plain words."""
+        told = f"With {self.closures[j].name} closed"
+        if np.isnan(self.open.reaches).all():
+            return f"{told}, {self._values_told(j)}."
+        if self.replanned.reaches[j] <= 0:
+            return f"{told}, no plan at all {self._does}."
+        sure = np.flatnonzero(self.survivors[:, j])
+        if len(sure):
+            who = "every plan" if len(sure) == self.plans.k else f"plan{'s' * (len(sure) > 1)} {_numbers(sure)}"
+            plural = len(sure) > 1 and len(sure) < self.plans.k
+            return f"{told}, {who} still {self._do if plural else self._does}{self._steps_told(sure, j)}."
+        reaches, steps = self.closed.reaches[:, j], self.closed.steps[:, j]
+        chance = float(reaches.max())
+        if chance <= 0:
+            return f"{told}, no plan of the set {self._does}; one made for it would."
+        likely = int(np.lexsort((np.nan_to_num(steps, nan=np.inf), -reaches))[0])
+        if chance >= self.open.reaches[likely] - 1e-9:
+            return f"{told}, plan {likely + 1} {self._does} only by luck{self._steps_told(np.array([likely]), j)}."
+        return f"{told}, plan {likely + 1} still {self._does} in {percent(chance)} of all trips; one made for it would do better."
+
+    @property
+    def _does(self) -> str:
+        return "reaches the goal" if self.has_goal else "comes to an end"
+
+    @property
+    def _do(self) -> str:
+        return "reach the goal" if self.has_goal else "come to an end"
+
+    def _steps_told(self, sure: Ints, j: int) -> str:
+        steps, again = self.closed.steps[sure, j], float(self.replanned.steps[j])
+        if np.isnan(steps).all() or np.isnan(again):
+            return ""
+        least = f"{'at best ' if len(sure) > 1 else ''}in {counted(float(np.nanmin(steps)), 'step')}"
+        return f", {least}; one made for it takes {counted(again, 'step')}"
+
+    def _values_told(self, j: int) -> str:
+        terms, best, again = terms_of(self.plans.mdp), float(self.best_values[j]), float(self.replanned.values[j])
+        if np.isnan(best):
+            return f"no plan of the set has a {terms.noun}"
+        told = f"the best plan of the set has a {terms.noun} of {number(terms.shown(best))}"
+        return told if np.isnan(again) else f"{told}; one made for it has {number(terms.shown(again))}"
+
+
+def _numbers(plans: Ints) -> str:
+    return joined([str(i + 1) for i in plans])
+
+
+def survival(
+    plans: PlanSet,
+    closed: Sequence[Closure] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Survival:
+    """What becomes of the plans of a set if something is closed: exactly, without simulation.
+
+    Args:
+        plans: the set.
+        closed: what may be closed, from `closures`; by default doors, passages, labels or actions (see there).
+        progress: called with a `Progress` for each closure.
+
+    Example:
+        >>> found = survival(plans, closures(plans.mdp, regions=True))
+        >>> found.closed.reaches, found.sentence(0)
+    """
+    mdp, criterion = plans.mdp, plans.criterion
+    chosen = tuple(closures(mdp) if closed is None else closed)
+    for closure in chosen:
+        if closure.states.shape != (mdp.n_states,) or closure.choices.shape != (mdp.n_choices,):
+            raise SettingError(f"the closure {closure.name!r} is of another model than the plans for {mdp.name}")
+    watch = Watch(None, progress)
+    with one_blas_thread():
+        trips = trips_of(mdp)
+        at_home = [_outcome(mdp, trips, criterion, policy) for policy in plans.policies]
+        used = [_used(mdp, policy) for policy in plans.policies]
+        rows, again = [], []
+        for done, closure in enumerate(chosen, 1):
+            watch.check()
+            model = closure.applied(mdp)
+            ends, changed = trips_of(model), closure.failing(mdp) > 0
+            rows.append(
+                [
+                    _outcome(model, ends, criterion, policy) if (own & changed).any() else known
+                    for policy, own, known in zip(plans.policies, used, at_home, strict=True)
+                ]
+            )
+            again.append(_replanned(model, criterion))
+            watch.tell(done, len(chosen), float("nan"), "closing")
+    columns = np.array(rows).transpose(1, 0, 2) if rows else np.empty((plans.k, 0, 3))
+    return Survival(
+        plans,
+        chosen,
+        _outcomes(np.array(at_home)),
+        _outcomes(columns),
+        _outcomes(np.array(again).reshape(-1, 3)),
+        trips is not None and trips.named_goal,
+    )
+
+
+def _outcomes(table: Floats) -> Outcomes:
+    return Outcomes(*np.moveaxis(table, -1, 0))
+
+
+def _used(mdp: MDP, policy: Floats) -> Bools:
+    """(N,) the choices that a policy may ever take."""
+    return (policy > 0) & reachable(chain(mdp, policy), mdp.start > 0)[mdp.choice_state]
+
+
+def _outcome(mdp: MDP, trips: Trips | None, criterion: Criterion, policy: Floats) -> tuple[float, float, float]:
+    """Chance of reaching the goal, steps to it, value."""
+    reaches = steps = np.nan
+    visits = None
+    if trips is not None:
+        trip = trips.of(policy)
+        try:
+            reaches = trip.reaches
+            if trip.surely_ends:
+                visits = np.zeros(mdp.n_states)
+                visits[trip.states] = trip.visits
+                time = policy * visits[mdp.choice_state]
+                steps = float(time @ ~trips.at_end)
+                if trips.restarts and criterion.discount == 1:
+                    # The long run is one trip after another.
+                    return reaches, steps, float(criterion.values(mdp, (time / time.sum())[None])[0])
+        except SolverError:
+            return np.nan, np.nan, np.nan
+    try:
+        value = float(criterion.values(mdp, criterion.occupancy(mdp, policy)[None])[0])
+    except SolverError:
+        value = np.nan
+    return reaches, steps, value if np.isfinite(value) else np.nan
+
+
+def _replanned(model: MDP, criterion: Criterion) -> tuple[float, float, float]:
+    """The outcome of the best plan for a closed model; NaN if none is found."""
+    kept = reachable_from_start(model)
+    part = model if kept.all() else model.restricted_to(kept)
+    trips = trips_of(part)
+    try:
+        try:
+            polytope = Polytope(part, criterion)
+        except NotWeaklyAccessible:
+            polytope = Polytope(_never_lost(part, trips), criterion)
+        _, best = criterion.settled(polytope)
+        policy = polytope.realised(best.vertex)[0]
+    except ManywaysError:
+        return np.nan, np.nan, np.nan
+    return _outcome(part, trips, criterion, policy)
+
+
+def _never_lost(mdp: MDP, trips: Trips | None) -> MDP:
+    """The model in which a trip begins again where it can no longer end, so that the long-run mean does not depend on the
+    start."""
+    if trips is None or not trips.restarts:
+        return mdp
+    ending = np.logical_or.reduceat(trips.ends > 0, mdp.first_choice[:-1])
+    lost = levels_towards(mdp, ending) < 0
+    if not lost.any() or (mdp.start[lost] > 0).any():
+        return mdp
+    return replace(mdp.restarting_at(lost), ends=mdp.ends)
