@@ -43,6 +43,15 @@ class Trips:
 
     def of(self, policy: Floats) -> Trip:
         """The trips of an (N,) policy."""
+        whole = self.everywhere(policy)
+        met = reachable(whole.step, whole.start > 0)
+        met[-1] = True
+        if met.all():
+            return whole
+        return Trip(np.flatnonzero(met[:-1]), whole.step[met][:, met], whole.start[met], whole.goal[met])
+
+    def everywhere(self, policy: Floats) -> Trip:
+        """The trips of an (N,) policy, with the states that they never meet."""
         mdp, end = self.mdp, self.mdp.n_states
         taken = sparse.csr_array(
             (np.append(policy, 1.0), np.arange(mdp.n_choices + 1), np.append(mdp.first_choice, mdp.n_choices + 1)),
@@ -50,15 +59,8 @@ class Trips:
         )
         step = sparse.csr_array(taken @ self.with_end)
         step.eliminate_zeros()
-        start, goal = (
-            np.append(mdp.start, 0.0),
-            np.append(np.add.reduceat(policy * self.goal, mdp.first_choice[:-1]), 0.0),
-        )
-        met = reachable(step, start > 0)
-        met[end] = True
-        if not met.all():
-            step, start, goal = step[met][:, met], start[met], goal[met]
-        return Trip(np.flatnonzero(met[:-1]), step, start, goal)
+        goal = np.append(np.add.reduceat(policy * self.goal, mdp.first_choice[:-1]), 0.0)
+        return Trip(np.arange(end), step, np.append(mdp.start, 0.0), goal)
 
     @cached_property
     def with_end(self) -> Sparse:
@@ -96,6 +98,11 @@ class Trip:
     @cached_property
     def surely_ends(self) -> bool:
         return bool(self._ending.all())
+
+    @property
+    def may_be_lost(self) -> Bools:
+        """(R + 1,) the states from which the trip may never end."""
+        return reachable(self.step.T.tocsr(), ~self._ending)
 
     @cached_property
     def _ending(self) -> Bools:

@@ -1,0 +1,176 @@
+"""From one plan to another: what changing over costs in each state, and how long one must watch to tell two plans apart.
+
+*Changing over* from plan a to plan b in state s costs what b still earns from there less than a would:
+
+    cost(s) = to_come_a(s) - to_come_b(s)
+
+What is to come is the rest of the return of a trip, where trips exist; with values per step every step counts what plan a
+earns in its time, so that a detour costs its time as well. Discounted, it is the discounted sum. Otherwise it is the bias,
+relative to the start. At the start of a trip the cost is that of b against a; where both are on the same way it is nothing;
+where b would turn back it is more. No cost is negative if a is the best plan.
+
+*Telling plans apart.* Whoever sees where an agent goes, but not which plan it follows, is wrong with a chance of at most
+b^n / 2 after n trips, where b is the Bhattacharyya coefficient of the trips of both plans: the sum over all trips of the
+square root of the product of their chances. It comes from one linear system (without trips, step by step).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, inf, log
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+from manyways.errors import SettingError, SolverError
+from manyways.kernels.threads import one_blas_thread
+from manyways.model.graph import closed_components
+from manyways.model.mdp import MDP
+from manyways.model.occupancy import chain, factors_of, state_occupancy, stationary_distributions
+from manyways.model.search import reachable
+from manyways.model.trips import Trips, trips_of
+from manyways.plans import PlanSet
+from manyways.polytope import Criterion, Episodic
+from manyways.types import Bools, Floats, Sparse
+
+WRONG = 0.05
+"""Plans count as told apart if the chance of taking one for the other is at most this."""
+FREE = 0.005
+"""Changing over counts as free if it costs at most this share of what a trip is worth."""
+MOST_STEPS = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class Switching:
+    """Changing over from one plan to another.
+
+    Attributes:
+        first, second: the plans, counted from 0.
+        cost: (S,) what changing over in each state costs, in reward; NaN where the first plan never is.
+        free: (S,) the states of the first plan in which it costs next to nothing.
+        mean: the mean cost over the time of the first plan.
+        watched: how many trips one must watch to tell the plans apart, wrong at most once in 20 times; infinite if nobody
+            ever can.
+        counted_in: "trips", or "steps" in models without trips.
+    """
+
+    first: int
+    second: int
+    cost: Floats
+    free: Bools
+    mean: float
+    watched: float
+    counted_in: str
+
+
+def switching(plans: PlanSet, first: int, second: int) -> Switching:
+    """What changing over from one plan to another costs, and how long one must watch to tell them apart.
+
+    Args:
+        plans: the set.
+        first, second: the plans, counted from 0.
+    """
+    for number in (first, second):
+        if not 0 <= number < plans.k:
+            raise SettingError(f"there are plans 0 to {plans.k - 1}, found {number}")
+    mdp, trips = plans.mdp, trips_of(plans.mdp)
+    with one_blas_thread():
+        met = reachable(chain(mdp, plans.policies[first]), mdp.start > 0)
+        ahead = _ahead(mdp, trips, plans.criterion, plans.policies[first], plans.policies[second])
+        cost = np.where(met, ahead[0] - ahead[1], np.nan)
+        free = met & (cost <= FREE * max(float(np.nanmax(np.abs(ahead[0]), initial=0.0)), 1e-300))
+        watched = _watched(mdp, trips, plans.policies[first], plans.policies[second])
+    time = state_occupancy(mdp, plans.occupancies[first])
+    mean = float(cost[time > 0] @ time[time > 0])
+    return Switching(first, second, cost, free, mean, watched, "steps" if trips is None else "trips")
+
+
+def _ahead(mdp: MDP, trips: Trips | None, criterion: Criterion, first: Floats, second: Floats) -> Floats:
+    """(2, S) what is still to come from each state with each plan; NaN where it is not defined."""
+    found = np.full((2, mdp.n_states), np.nan)
+    worth_of_time = 0.0
+    for row, policy in zip(found, (first, second), strict=True):
+        reward = np.add.reduceat(policy * mdp.reward, mdp.first_choice[:-1])
+        try:
+            if criterion.discount < 1:
+                row[:] = factors_of(chain(mdp, policy), criterion.discount).solve(reward)
+            elif trips is None:
+                row[:] = _bias(chain(mdp, policy), mdp.start, reward)
+                row -= float(mdp.start @ row)
+            else:
+                if policy is first and not isinstance(criterion, Episodic):
+                    worth_of_time = float(criterion.values(mdp, criterion.occupancy(mdp, policy)[None])[0])
+                row[:] = _rest_of_trip(trips, policy, reward - worth_of_time)
+        except SolverError:
+            pass
+    return found
+
+
+def _rest_of_trip(trips: Trips, policy: Floats, reward: Floats) -> Floats:
+    """(S,) the expected rest of the return of a trip from each state; NaN where a trip may never end."""
+    trip = trips.everywhere(policy)
+    found = trip.solved(np.append(reward, 0.0))[:-1]
+    return np.where(trip.may_be_lost[:-1], np.nan, found)
+
+
+def _bias(p: Sparse, start: Floats, reward: Floats) -> Floats:
+    """(S,) the bias of a chain whose start leads to one recurrent class, up to a constant; NaN where another class may be met."""
+    component, closed = closed_components(p)
+    classes = np.unique(component[reachable(p, start > 0) & closed[component]])
+    unknown = np.full(p.shape[0], np.nan)
+    if len(classes) != 1:
+        return unknown
+    own = component == classes[0]
+    others = closed[component] & ~own
+    known = ~reachable(p.T.tocsr(), others) if others.any() else np.ones(len(start), bool)
+    part = np.flatnonzero(known)
+    among = p[part][:, part]
+    share = stationary_distributions(among, component[part], own[part])
+    gain, reference = float(share @ reward[part]), int(np.argmax(share))
+    unknown[part] = factors_of(among, cut_at=np.array([reference])).solve(reward[part] - gain)
+    return unknown
+
+
+# ---- telling plans apart ----------------------------------------------------------------------
+
+
+def _watched(mdp: MDP, trips: Trips | None, first: Floats, second: Floats) -> float:
+    """The number of trips, or of steps, after which plans are told apart."""
+    if trips is None:
+        return _steps_needed(_likeness(chain(mdp, first), chain(mdp, second)), mdp.start)
+    likeness = _likeness(*(trips.everywhere(policy).step for policy in (first, second)))
+    coefficient = _along_trips(likeness, np.append(mdp.start, 0.0))
+    return inf if coefficient >= 1 - 1e-12 else max(1.0, ceil(log(2 * WRONG) / log(max(coefficient, 1e-300))))
+
+
+def _likeness(first: Sparse, second: Sparse) -> Sparse:
+    """The square roots of the products of the chances of each step."""
+    product = sparse.csr_array(first.multiply(second))
+    product.data = np.sqrt(product.data)
+    return product
+
+
+def _along_trips(likeness: Sparse, start: Floats) -> float:
+    """The Bhattacharyya coefficient of trips, given that of each step; the last state is the end."""
+    end = len(start) - 1
+    may_end = reachable(likeness.T.tocsr(), np.arange(end + 1) == end)
+    kept = np.flatnonzero(reachable(likeness, start > 0) & may_end)
+    if end not in kept:
+        return 0.0
+    inner = kept[:-1]
+    among = sparse.eye_array(len(inner), format="csc") - likeness[inner][:, inner].tocsc()
+    try:
+        ending = likeness[inner] @ (np.arange(end + 1) == end).astype(np.float64)
+        return float(start[inner] @ splu(among).solve(ending))
+    except RuntimeError:  # singular: trips that never end are alike
+        return 1.0
+
+
+def _steps_needed(likeness: Sparse, start: Floats) -> float:
+    alike = start
+    for step in range(1, MOST_STEPS + 1):
+        alike = likeness.T @ alike
+        if alike.sum() <= 2 * WRONG:
+            return float(step)
+    return inf
