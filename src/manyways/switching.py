@@ -97,7 +97,7 @@ def _ahead(mdp: MDP, trips: Trips | None, criterion: Criterion, first: Floats, s
                 row[:] = factors_of(chain(mdp, policy), criterion.discount).solve(reward)
             elif trips is None:
                 row[:] = _bias(chain(mdp, policy), mdp.start, reward)
-                row -= float(mdp.start @ row)
+                row[:] -= float(mdp.start @ row)
             else:
                 if policy is first and not isinstance(criterion, Episodic):
                     worth_of_time = float(criterion.values(mdp, criterion.occupancy(mdp, policy)[None])[0])
