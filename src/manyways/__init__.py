@@ -42,10 +42,13 @@ if TYPE_CHECKING:
     from manyways.formats.arrays import from_mdptoolbox, from_quantecon
     from manyways.formats.exploration import explore
     from manyways.methods import Ascent, FrankWolfe, Method, Progress, ProjectedGradient, Status, VertexAscent
+    from manyways.model.closures import Closure, closures
     from manyways.model.graph import end_components, reachable_from_start
     from manyways.model.layout import Grid
     from manyways.model.mdp import MDP
     from manyways.objectives import (
+        Congestion,
+        Coverage,
         DeterminantDivergence,
         JointDivergence,
         LeastDivergence,
@@ -59,12 +62,16 @@ if TYPE_CHECKING:
     from manyways.plans import Certificate, Plan, PlanSet, Policy, Route, load, load_policy, verify
     from manyways.plans.simulation import simulate
     from manyways.polytope import Average, Criterion, Discounted, Episodic, Limits, Polytope
-    from manyways.preferences import PossibleRewards, PreferencePrior, Preferences
+    from manyways.preferences import PossibleClosures, PossibleRewards, PreferencePrior, Preferences
     from manyways.ranges import Freedom, freedom
+    from manyways.risk import Risk, risk
     from manyways.serving import Audience, Serving, audience, served
     from manyways.studies.experiments import paper
     from manyways.studies.results import Results
     from manyways.studies.sweeps import Sweep, sweep
+    from manyways.survival import Survival, survival
+    from manyways.switching import Switching, switching
+    from manyways.teams import Team, team
     from manyways.ways import Ways, how_many
     from manyways.worlds import four_rooms, grid_world, nine_rooms, room_world, tiled_rooms
 
@@ -98,10 +105,13 @@ _HOME = {
     "formats.arrays": ("from_mdptoolbox", "from_quantecon"),
     "formats.exploration": ("explore",),
     "methods": ("Ascent", "FrankWolfe", "Method", "Progress", "ProjectedGradient", "Status", "VertexAscent"),
+    "model.closures": ("Closure", "closures"),
     "model.graph": ("end_components", "reachable_from_start"),
     "model.layout": ("Grid",),
     "model.mdp": ("MDP",),
     "objectives": (
+        "Congestion",
+        "Coverage",
         "DeterminantDivergence",
         "JointDivergence",
         "LeastDivergence",
@@ -115,12 +125,16 @@ _HOME = {
     "plans": ("Certificate", "Plan", "PlanSet", "Policy", "Route", "load", "load_policy", "verify"),
     "plans.simulation": ("simulate",),
     "polytope": ("Average", "Criterion", "Discounted", "Episodic", "Limits", "Polytope"),
-    "preferences": ("PossibleRewards", "PreferencePrior", "Preferences"),
+    "preferences": ("PossibleClosures", "PossibleRewards", "PreferencePrior", "Preferences"),
     "ranges": ("Freedom", "freedom"),
+    "risk": ("Risk", "risk"),
     "serving": ("Audience", "Serving", "audience", "served"),
     "studies.experiments": ("paper",),
     "studies.results": ("Results",),
     "studies.sweeps": ("Sweep", "sweep"),
+    "survival": ("Survival", "survival"),
+    "switching": ("Switching", "switching"),
+    "teams": ("Team", "team"),
     "ways": ("Ways", "how_many"),
     "worlds": ("four_rooms", "grid_world", "nine_rooms", "room_world", "tiled_rooms"),
 }
@@ -134,7 +148,10 @@ __all__ = [
     "Average",
     "Behaviour",
     "Certificate",
+    "Closure",
+    "Congestion",
     "Conversation",
+    "Coverage",
     "Criterion",
     "DeterminantDivergence",
     "Discounted",
@@ -165,6 +182,7 @@ __all__ = [
     "PlanSet",
     "Policy",
     "Polytope",
+    "PossibleClosures",
     "PossibleRewards",
     "PreferencePrior",
     "Preferences",
@@ -173,6 +191,7 @@ __all__ = [
     "Regions",
     "Representative",
     "Results",
+    "Risk",
     "Route",
     "Serving",
     "SetObjective",
@@ -183,10 +202,14 @@ __all__ = [
     "StateActions",
     "States",
     "Status",
+    "Survival",
     "Sweep",
+    "Switching",
+    "Team",
     "VertexAscent",
     "Ways",
     "audience",
+    "closures",
     "end_components",
     "explore",
     "four_rooms",
@@ -203,10 +226,14 @@ __all__ = [
     "reachable_from_start",
     "read",
     "register",
+    "risk",
     "room_world",
     "served",
     "simulate",
+    "survival",
     "sweep",
+    "switching",
+    "team",
     "tiled_rooms",
     "verify",
 ]

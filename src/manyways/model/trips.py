@@ -15,6 +15,7 @@ from scipy import sparse
 from scipy.sparse.linalg import SuperLU
 
 from manyways.model.episodes import GOAL, episode_ends, goal_ends, restart_steps
+from manyways.model.graph import levels_towards
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import factors_of
 from manyways.model.search import reachable
@@ -182,3 +183,13 @@ def trips_of(mdp: MDP) -> Trips | None:
         return None
     at_goal = mdp.labels[GOAL][mdp.choice_state]
     return Trips(mdp, at_goal.astype(np.float64), at_goal.astype(np.float64), True, False, at_goal)
+
+
+def fewest_steps(mdp: MDP) -> int | None:
+    """The number of steps that a trip takes at least; None if the model has no trips, or none can end."""
+    trips = trips_of(mdp)
+    if trips is None:
+        return None
+    ending = np.logical_or.reduceat(trips.ends > 0, mdp.first_choice[:-1])
+    levels = levels_towards(mdp, ending)[mdp.start > 0]
+    return int(levels[levels >= 0].min()) + 1 if (levels >= 0).any() else None

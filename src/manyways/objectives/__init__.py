@@ -10,6 +10,8 @@ from manyways.objectives.base import (
     SetObjective,
     WorkingSet,
 )
+from manyways.objectives.congestion import Congestion
+from manyways.objectives.coverage import Coverage
 from manyways.objectives.determinant_divergence import DeterminantDivergence
 from manyways.objectives.joint_divergence import JointDivergence
 from manyways.objectives.least_divergence import LeastDivergence
@@ -20,6 +22,8 @@ from manyways.objectives.spread_divergence import SpreadDivergence
 __all__ = [
     "OBJECTIVES",
     "Candidates",
+    "Congestion",
+    "Coverage",
     "DeterminantDivergence",
     "ExchangeForm",
     "JointDivergence",

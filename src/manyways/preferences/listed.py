@@ -46,7 +46,7 @@ class PossibleRewards(PreferencePrior):
 
     def on(self, mdp: MDP, unit: float) -> Prior:
         del unit
-        return _Listed(draws_of(mdp, self.rewards))
+        return Listed(draws_of(mdp, self.rewards))
 
     def __repr__(self) -> str:
         return f"PossibleRewards({len(self.rewards)} rewards)"
@@ -55,7 +55,7 @@ class PossibleRewards(PreferencePrior):
         return f"one of {len(self.rewards)} given rewards"
 
 
-class _Listed(Prior):
+class Listed(Prior):
     """All of the list, as often as they fit, so that none is left out by chance."""
 
     def __init__(self, listed: Draws) -> None:

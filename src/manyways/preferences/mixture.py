@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -28,6 +29,7 @@ from manyways.behaviours.linear_map import Grouping, Walking
 from manyways.errors import SettingError, check_number
 from manyways.model.mdp import MDP
 from manyways.preferences.base import PREFERENCES, PreferencePrior, Prior
+from manyways.preferences.closures import PossibleClosures
 from manyways.preferences.draws import MOST_PLACES, Draws, Family, Part
 from manyways.types import Floats
 
@@ -74,6 +76,11 @@ class Preferences(PreferencePrior):
         object.__setattr__(self, "strength", (least, most))
         if not (self.smooth or self.zones or self.over):
             raise SettingError("preferences must be about something: smooth, zones, or worths over behaviours")
+
+    @staticmethod
+    def closures(**settings: Any) -> PossibleClosures:
+        """The prior by which something is closed and nobody knows what; for the settings see `PossibleClosures`."""
+        return PossibleClosures(**settings)
 
     def sample(self, mdp: MDP, count: int, rng: np.random.Generator) -> Floats:
         return self.on(mdp, 1.0).draw(count, rng).rewards(range(count))
