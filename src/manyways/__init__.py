@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         StateActions,
         States,
     )
+    from manyways.changing_over import Switching, switching
     from manyways.conversation import Conversation, LearnedPreference
     from manyways.errors import (
         EmptyDomain,
@@ -64,13 +65,12 @@ if TYPE_CHECKING:
     from manyways.polytope import Average, Criterion, Discounted, Episodic, Limits, Polytope
     from manyways.preferences import PossibleClosures, PossibleRewards, PreferencePrior, Preferences
     from manyways.ranges import Freedom, freedom
-    from manyways.risk import Risk, risk
+    from manyways.risks import Risk, risk
     from manyways.serving import Audience, Serving, audience, served
     from manyways.studies.experiments import paper
     from manyways.studies.results import Results
     from manyways.studies.sweeps import Sweep, sweep
-    from manyways.survival import Survival, survival
-    from manyways.switching import Switching, switching
+    from manyways.surviving import Survival, survival
     from manyways.teams import Team, team
     from manyways.ways import Ways, how_many
     from manyways.worlds import four_rooms, grid_world, nine_rooms, room_world, tiled_rooms
@@ -127,13 +127,13 @@ _HOME = {
     "polytope": ("Average", "Criterion", "Discounted", "Episodic", "Limits", "Polytope"),
     "preferences": ("PossibleClosures", "PossibleRewards", "PreferencePrior", "Preferences"),
     "ranges": ("Freedom", "freedom"),
-    "risk": ("Risk", "risk"),
+    "risks": ("Risk", "risk"),
     "serving": ("Audience", "Serving", "audience", "served"),
     "studies.experiments": ("paper",),
     "studies.results": ("Results",),
     "studies.sweeps": ("Sweep", "sweep"),
-    "survival": ("Survival", "survival"),
-    "switching": ("Switching", "switching"),
+    "surviving": ("Survival", "survival"),
+    "changing_over": ("Switching", "switching"),
     "teams": ("Team", "team"),
     "ways": ("Ways", "how_many"),
     "worlds": ("four_rooms", "grid_world", "nine_rooms", "room_world", "tiled_rooms"),

@@ -45,6 +45,7 @@ Source = Annotated[
         "maze.map?start=1,2&goal=30,40."
     ),
 ]
+PlanFile = Annotated[Path, typer.Argument(metavar="PLANS", help="A file that 'manyways plan --out' wrote.")]
 Const = Annotated[str | None, typer.Option("--const", help="Constants of a PRISM or JANI model: N=3,p=0.5.")]
 Reward = Annotated[str | None, typer.Option("--reward", help="Name of the reward structure to use.")]
 Start = Annotated[str | None, typer.Option("--start", help="Start on a map: x,y in cells, or in metres for nav2 maps.")]

@@ -17,6 +17,7 @@ from manyways.cli.common import (
     Json,
     Longer,
     Minimise,
+    PlanFile,
     Restart,
     Reward,
     Slack,
@@ -47,7 +48,6 @@ OF_THE_MODEL = ("const", "reward", "start", "goal", "restart", "without", "minim
 """Options that are settings of a source."""
 OPTIONS = {"objective": "diversity", "radius": "apart"}
 """Kinds and settings whose options have other names."""
-PlanFile = Annotated[Path, typer.Argument(metavar="PLANS", help="A file that 'manyways plan --out' wrote.")]
 
 
 @app.command(

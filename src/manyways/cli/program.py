@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from manyways.cli import plans, choose, models, questions, serve, gallery, studies  # isort: skip -- the order of the help
+from manyways.cli import plans, choose, models, questions, outcomes, serve, gallery, studies  # isort: skip -- the order of the help
 from manyways.cli.common import app
 
-__all__ = ["app", "choose", "gallery", "models", "plans", "questions", "serve", "studies"]
+__all__ = ["app", "choose", "gallery", "models", "outcomes", "plans", "questions", "serve", "studies"]

@@ -170,7 +170,7 @@ def survival(
                     for policy, own, known in zip(plans.policies, used, at_home, strict=True)
                 ]
             )
-            again.append(_replanned(model, criterion))
+            again.append(_replanned(model, ends, criterion))
             watch.tell(done, len(chosen), float("nan"), "closing")
     columns = np.array(rows).transpose(1, 0, 2) if rows else np.empty((plans.k, 0, 3))
     return Survival(
@@ -217,21 +217,23 @@ def _outcome(mdp: MDP, trips: Trips | None, criterion: Criterion, policy: Floats
     return reaches, steps, value if np.isfinite(value) else np.nan
 
 
-def _replanned(model: MDP, criterion: Criterion) -> tuple[float, float, float]:
+def _replanned(model: MDP, trips: Trips | None, criterion: Criterion) -> tuple[float, float, float]:
     """The outcome of the best plan for a closed model; NaN if none is found."""
     kept = reachable_from_start(model)
     part = model if kept.all() else model.restricted_to(kept)
-    trips = trips_of(part)
     try:
         try:
             polytope = Polytope(part, criterion)
         except NotWeaklyAccessible:
-            polytope = Polytope(_never_lost(part, trips), criterion)
+            polytope = Polytope(_never_lost(part, trips_of(part)), criterion)
         _, best = criterion.settled(polytope)
-        policy = polytope.realised(best.vertex)[0]
+        found = polytope.realised(best.vertex)[0]
     except ManywaysError:
         return np.nan, np.nan, np.nan
-    return _outcome(part, trips, criterion, policy)
+    policy = np.zeros(model.n_choices)
+    policy[model.first_choice[:-1]] = 1.0  # whatever it does where it never is
+    policy[kept[model.choice_state]] = found
+    return _outcome(model, trips, criterion, policy)
 
 
 def _never_lost(mdp: MDP, trips: Trips | None) -> MDP:

@@ -1,0 +1,74 @@
+"""`manyways survival`, `risk` and `team`: what they print is what the library computes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from commands import BAD_INPUT, DONE
+
+import manyways as mw
+
+
+@pytest.fixture
+def plans(here) -> mw.PlanSet:
+    del here
+    plans = mw.plan(mw.room_world(9, 2, seed=1), 2, slack=0.3)
+    plans.save("plans.mw")
+    return plans
+
+
+def test_survival(manyways, plans):
+    found = mw.survival(plans)
+    answer = manyways("survival", "plans.mw")
+    assert answer.code == DONE
+    assert all(found.sentence(j) in answer.words for j in range(len(found.closures)))
+    rows = manyways("survival", "plans.mw", "--json").json["closures"]
+    assert [row["closed"] for row in rows] == [closure.name for closure in found.closures]
+    assert [[one["steps"] for one in row["plans"]] for row in rows] == found.closed.steps.T.tolist()
+    assert [row["replanned"]["values"] for row in rows] == found.replanned.values.tolist()
+
+
+def test_what_to_close(manyways, plans):
+    names = [row["closed"] for row in manyways("survival", "plans.mw", "--region", "all", "--json").json["closures"]]
+    assert names == [closure.name for closure in mw.closures(plans.mdp, regions=True)]
+    one = manyways("survival", "plans.mw", "--state", "r1c1", "--action", "stop", "--json").json["closures"]
+    assert [row["closed"] for row in one] == ["state r1c1", "action stop"]
+    wrong = manyways("survival", "plans.mw", "--label", "dor")
+    assert wrong.code == BAD_INPUT
+    assert "there is no label 'dor' to close; did you mean 'door'?" in wrong.err
+
+
+def test_risk(manyways, plans):
+    cards = mw.risk(plans)
+    rows = manyways("risk", "plans.mw", "--worse-than", "100", "--json").json["plans"]
+    assert [row["chance_worse"] for row in rows] == [card.returns.chance_below(100.0) for card in cards]
+    assert [row["mean"] for row in rows] == [card.mean for card in cards]
+    answer = manyways("risk", "plans.mw")
+    assert answer.code == DONE
+    assert f"Plan 1 is worst off in {cards[0].worst.name}, which" in answer.words
+    mw.plan(mw.MDP.from_transitions([("a", "go", "b", 1.0, 0.0), ("b", "go", "a", 1.0, 1.0)]), 1).save("no-trips.mw")
+    refused = manyways("risk", "no-trips.mw")
+    assert refused.code == BAD_INPUT
+    assert "--restart LABEL" in refused.err
+
+
+def test_costs_are_shown_as_costs(manyways, here):
+    del here
+    mdp = mw.room_world(9, 2, seed=1)
+    mw.plan(mdp.with_reward(-mdp.reward).minimising(), 1).save("costs.mw")
+    mw.plan(mdp, 1).save("rewards.mw")
+    cost, reward = (manyways("risk", name, "--json").json for name in ("costs.mw", "rewards.mw"))
+    assert (cost["counted_in"], reward["counted_in"]) == ("cost", "reward")
+    assert cost["plans"][0]["mean"] == pytest.approx(-reward["plans"][0]["mean"])
+
+
+def test_team(manyways, plans):
+    found = mw.team(plans, [0, 1, 1])
+    told = manyways("team", "plans.mw", "--agent", "1", "--agent", "2", "--agent", "2", "--json").json
+    assert told["meetings"] == found.meetings
+    assert list(told["reaches"].values()) == found.reaches.tolist()
+    assert told["seen"] == found.seen
+    answer = manyways("team", "plans.mw")
+    assert answer.code == DONE
+    assert "2 agents; what counts happens within" in answer.words
+    assert np.isfinite(mw.team(plans).first_visit)

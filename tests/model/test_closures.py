@@ -1,0 +1,107 @@
+"""Closures: what is closed, what fails, and what stays as it was."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import manyways as mw
+from manyways.model.episodes import episode_ends
+from problems import random_accessible_mdp
+
+
+def town() -> mw.MDP:
+    """Home - bridge or ford - work - home; each way may fail, and the bus always works but costs."""
+    return mw.MDP.from_transitions(
+        [
+            ("home", "bridge", "bridge", 0.9, -1.0),
+            ("home", "bridge", "home", 0.1, -1.0),
+            ("home", "bus", "work", 1.0, -5.0),
+            ("bridge", "walk", "work", 1.0, 3.0),
+            ("work", "back", "home", 1.0, 10.0),
+        ],
+        labels={"goal": ["work"], "water": ["bridge"]},
+        name="town",
+    )
+
+
+def test_a_closed_state_is_not_entered_and_a_closed_action_fails():
+    mdp = town()
+    bridge, bus = mw.closures(mdp, states="bridge", actions="bus")
+    assert (bridge.name, bus.name) == ("state bridge", "action bus")
+    closed = bridge.applied(mdp)
+    assert closed.name == "town, state bridge closed"
+    names = ["home", "bridge", "work"]
+    row = closed.transitions.toarray()
+    assert row[0].tolist() == [1.0, 0.0, 0.0]  # the whole step fails: it stays at home
+    assert closed.reward[0] == -1.0  # and costs what it would have cost
+    assert row[1:].tolist() == mdp.transitions.toarray()[1:].tolist()
+    failed = bus.applied(mdp)
+    assert failed.transitions.toarray()[1].tolist() == [1.0, 0.0, 0.0]
+    assert [closed.state_name(s) for s in range(3)] == names
+    assert bridge.failing(mdp).tolist() == [0.9, 0.0, 0.0, 0.0]
+
+
+def test_a_step_that_fails_earns_nothing():
+    mdp = town()
+    closed = mw.closures(mdp, states="work")[0].applied(mdp)
+    walking = 2
+    assert mdp.action_name(walking) == "walk"
+    assert closed.reward[walking] == 0.0
+
+
+def test_what_people_would_close():
+    assert [closure.name for closure in mw.closures(town())] == ["water"]
+    doors = mw.closures(mw.read("nine-rooms:8"))
+    assert len(doors) == 12
+    assert all(closure.states.sum() == 1 for closure in doors)
+    assert [closure.name for closure in mw.closures(mw.read("gym:FrozenLake-v1"))] == [
+        f"action {name}" for name in mw.read("gym:FrozenLake-v1").action_names
+    ]
+    with pytest.raises(mw.SettingError, match="no doors, passages, labels or actions to close"):
+        mw.closures(mw.MDP.from_transitions([("a", "go", "a", 1.0, 0.0)]))
+
+
+def test_regions_of_a_map():
+    mdp = mw.read("nine-rooms:8")
+    rooms = mw.closures(mdp, regions=True)
+    assert sum(int(closure.states.sum()) for closure in rooms) <= mdp.n_states
+    assert any("room" in closure.name for closure in rooms)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"labels": "watr"}, "there is no label 'watr' to close; did you mean 'water'"),
+        ({"actions": "fly"}, "there is no action 'fly' to close"),
+        ({"states": "moon"}, "there is no state 'moon' to close"),
+        ({"labels": ()}, "nothing of town is to be closed"),
+    ],
+)
+def test_what_cannot_be_closed_is_named(settings, words):
+    with pytest.raises(mw.ManywaysError, match=words):
+        mw.closures(town(), **settings)
+
+
+@given(st.integers(0, 10**6))
+def test_closing_moves_chance_from_the_closed_part_to_staying(seed):
+    rng = np.random.default_rng(seed)
+    mdp = random_accessible_mdp(rng, kind="restart")
+    state = int(rng.integers(mdp.n_states))
+    closure = mw.closures(mdp, states=[state])[0]
+    before, after = mdp.transitions.toarray(), closure.applied(mdp).transitions.toarray()
+    own = mdp.choice_state
+    outside = own != state
+    ends = episode_ends(mdp)
+    back = np.zeros(mdp.n_choices) if ends is None else ends * mdp.start[state]
+    np.testing.assert_allclose(after[outside, state], back[outside], atol=1e-12)
+    np.testing.assert_array_equal(after[~outside], before[~outside])
+    moved = before[:, state] - after[:, state]
+    stayed = after[np.arange(len(own)), own] - before[np.arange(len(own)), own]
+    np.testing.assert_allclose(stayed[outside], moved[outside], atol=1e-12)
+    others = np.ones(before.shape, bool)
+    others[:, state] = False
+    others[np.arange(len(own)), own] = False
+    np.testing.assert_array_equal(after[others], before[others])

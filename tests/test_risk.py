@@ -1,0 +1,112 @@
+"""The risk of one trip: against simulation, closed forms and exact moments."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import manyways as mw
+from luck import trips_by_luck, within
+from manyways.model.episodes import episode_ends
+from manyways.risks import unit_of
+from problems import random_accessible_mdp
+
+
+def test_a_card_tells_what_many_trips_do():
+    """100,000 trips: chances, mean, spread and quantiles of the return, and labels that are touched."""
+    plans = mw.plan(mw.room_world(9, 2, seed=1), 2, slack=0.3)
+    ends = episode_ends(plans.mdp)
+    for i, card in enumerate(mw.risk(plans)):
+        run = trips_by_luck(plans.mdp, plans.policies[i], ends, 100_000, 5000, seed=i)
+        assert card.never_ends == 0.0
+        assert card.returns.blur == 0.0  # all rewards are multiples of one unit
+        assert within(card.mean, run.returns)
+        assert run.returns.std() == pytest.approx(card.spread, rel=0.05)
+        for level in (-100.0, 0.0, 100.0, 150.0):
+            assert within(card.returns.chance_below(level), run.returns < level - 1e-6)
+        for label, mask in plans.mdp.labels.items():
+            assert within(card.touches[label], run.met[:, mask].any(axis=1))
+        assert within(card.worst.met, run.met[:, card.worst.state])
+        assert card.returns.quantile(0.5) == pytest.approx(np.median(run.returns), abs=1e-6)
+
+
+def test_ends_are_told_apart_where_the_model_knows_only_means():
+    """FrozenLake pays 1 at the goal: the return is 0 or 1, and 1 as often as the goal is reached."""
+    plans = mw.plan("gym:FrozenLake-v1", 2)
+    for card in mw.risk(plans):
+        assert card.returns.values.tolist() == [0.0, 1.0]
+        assert card.returns.chances[1] == pytest.approx(card.reaches, abs=1e-7)
+        assert card.spread == pytest.approx(sqrt(card.reaches * (1 - card.reaches)), abs=1e-9)
+        assert card.touches["hole"] == pytest.approx(1 - card.reaches, abs=1e-9)
+
+
+def test_a_geometric_number_of_steps():
+    """A coin until heads: n steps of cost 1 with chance 2^-n."""
+    coin = mw.MDP.from_transitions(
+        [("toss", "go", "toss", 0.5, -1.0), ("toss", "go", "won", 0.5, -1.0), ("won", "again", "toss", 1.0, 0.0)],
+        labels={"goal": ["won"]},
+    )
+    (card,) = mw.risk(mw.plan(coin, 1))
+    assert card.mean == pytest.approx(-2.0)
+    assert card.spread == pytest.approx(sqrt(2.0))
+    found = dict(zip(card.returns.values.tolist(), card.returns.chances, strict=True))
+    for n in range(1, 15):
+        assert found[-float(n)] == pytest.approx(0.5**n, abs=1e-9)
+    assert card.returns.quantile(0.5) == -1.0
+    assert card.returns.chance_below(-3.0) == pytest.approx(0.125, abs=1e-9)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10**6))
+def test_the_distribution_has_the_exact_mean_and_spread(seed):
+    """Rewards without a common unit: bins keep the mean, and widen the spread by no more than they say."""
+    rng = np.random.default_rng(seed)
+    mdp = random_accessible_mdp(rng, kind="restart")
+    mdp = mdp.restarting_at([int(rng.integers(mdp.n_states))])
+    plans = mw.plan(mdp, 1, criterion=mw.Average())
+    (card,) = mw.risk(plans)
+    if card.returns is None:
+        return
+    values, chances = card.returns.values, card.returns.chances
+    scale = card.spread + abs(card.mean) + 1e-9
+    assert chances.sum() == pytest.approx(1.0, abs=1e-8)
+    assert values @ chances == pytest.approx(card.mean, abs=0.01 * scale)
+    spread = sqrt(max(values**2 @ chances - (values @ chances) ** 2, 0.0))
+    assert spread == pytest.approx(sqrt(card.spread**2 + card.returns.blur**2), abs=0.02 * scale)
+
+
+def test_units():
+    assert unit_of(np.array([200.0, -1.2, 0.0, -40.0])) == pytest.approx(0.4)
+    assert unit_of(np.array([0.0, 3.0, -6.0])) == 3.0
+    assert unit_of(np.array([np.pi, 1.0])) == 0.0
+    assert unit_of(np.array([1e300])) == 0.0
+    assert unit_of(np.zeros(3)) == 0.0
+
+
+def test_trips_that_may_never_end():
+    """A plan that prefers to stay has no return, and says how often it never ends."""
+    mdp = mw.MDP.from_transitions(
+        [
+            ("start", "stay", "start", 1.0, 1.0),
+            ("start", "try", "goal", 0.25, 0.0),
+            ("start", "try", "trap", 0.75, 0.0),
+            ("trap", "sit", "trap", 1.0, 0.5),
+            ("goal", "rest", "goal", 1.0, 3.0),
+        ],
+        labels={"goal": ["goal"]},
+    )
+    plans = mw.plan(mdp, 2, criterion=mw.Discounted(0.9), floor=-10.0)
+    by_first = {plan.policy.probabilities[1]: mw.risk(plans)[plan.index] for plan in plans}
+    assert by_first[1.0].reaches == pytest.approx(0.25)
+    assert by_first[1.0].never_ends == pytest.approx(0.75)
+    assert by_first[1.0].returns is None
+    assert np.isnan(by_first[1.0].mean)
+
+
+def test_models_without_trips_are_refused():
+    with pytest.raises(mw.SettingError, match="neither episodes nor a goal"):
+        mw.risk(mw.plan(mw.MDP.from_transitions([("a", "go", "b", 1.0, 0.0), ("b", "go", "a", 1.0, 1.0)]), 1))

@@ -1,0 +1,158 @@
+"""Survival under closures: against simulation, enumeration and Storm."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import manyways as mw
+from luck import trips_by_luck, within
+from manyways.formats.writer import write_model
+from manyways.model.episodes import episode_ends
+from manyways.model.occupancy import chain, deterministic, long_run_occupancy
+from problems import all_deterministic_policies, random_accessible_mdp
+
+
+def test_outcomes_are_those_of_many_trips():
+    """100,000 trips of each plan with each door of a small world closed, within three standard errors or so."""
+    plans = mw.plan(mw.room_world(9, 2, seed=1), 2, slack=0.3)
+    found = mw.survival(plans)
+    ends, checked = episode_ends(plans.mdp), 0
+    for j, closure in enumerate(found.closures):
+        model = closure.applied(plans.mdp)
+        for i, policy in enumerate(plans.policies):
+            if not found.survivors[i, j]:
+                continue
+            run = trips_by_luck(model, policy, ends, 100_000, 2000, seed=10 * j + i)
+            assert run.reached.all()
+            assert found.closed.reaches[i, j] == 1.0
+            assert within(found.closed.steps[i, j], run.steps - 1)  # the step back from the goal is no part of the way
+            mean = run.returns - found.closed.values[i, j] * run.steps  # zero on average, if the value is right
+            assert within(0.0, mean)
+            checked += 1
+    assert checked >= 2
+
+
+def test_a_trip_may_fail():
+    """FrozenLake without one of its actions: the chance of reaching the goal falls, and no plan beats a new one."""
+    plans = mw.plan("gym:FrozenLake-v1", 3, slack=0.2)
+    found = mw.survival(plans)
+    mdp = plans.mdp
+    for j, closure in enumerate(found.closures):
+        model = closure.applied(mdp)
+        run = trips_by_luck(model, plans.policies[0], episode_ends(model), 10_000, 200, seed=j, goal=model.ends["goal"])
+        assert within(found.closed.reaches[0, j], run.reached)
+    assert (found.closed.values <= found.replanned.values + 1e-9)[~np.isnan(found.closed.values)].all()
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10**6))
+def test_values_are_those_of_the_closed_model(seed):
+    """The value of every plan is that of its policy in the closed model, and a new plan is the best of all policies there."""
+    rng = np.random.default_rng(seed)
+    mdp = random_accessible_mdp(rng, kind="restart")
+    plans = mw.plan(mdp, 2, floor=-100.0)
+    found = mw.survival(plans, mw.closures(mdp, states=[int(rng.integers(mdp.n_states))]))
+    model = found.closures[0].applied(mdp)
+    for i, policy in enumerate(plans.policies):
+        assert found.closed.values[i, 0] == pytest.approx(long_run_occupancy(model, policy) @ model.reward, abs=1e-8)
+    if not np.isnan(found.replanned.values[0]):
+        every = (deterministic(model, choices) for choices in all_deterministic_policies(model))
+        best = max(float(long_run_occupancy(model, policy) @ model.reward) for policy in every)
+        assert found.replanned.values[0] <= best + 1e-8
+        assert found.replanned.values[0] >= found.best_values[0] - 1e-8
+
+
+def test_the_words_say_who_comes_through():
+    plans = mw.plan("nine-rooms:8", 4, slack=0.1, objective=mw.Representative(mw.Preferences.closures()))
+    found = mw.survival(plans)
+    for j, closure in enumerate(found.closures):
+        told = found.sentence(j)
+        assert told.startswith(f"With {closure.name} closed, ")
+        who = np.flatnonzero(found.survivors[:, j]) + 1
+        if 0 < len(who) < plans.k:
+            assert all(str(number) in told for number in who)
+    only_way = mw.survival(plans, mw.closures(plans.mdp, states=np.flatnonzero(plans.mdp.labels["goal"])))
+    assert only_way.sentence(0).endswith("no plan at all reaches the goal.")
+
+
+def test_sets_for_closures_are_the_best_under_closures():
+    """On worlds that nothing was tuned on, against the default set and the paper's objective within the same slack."""
+    gains = []
+    for seed in range(600, 604):
+        mdp = mw.nine_rooms(seed)
+        best = [
+            np.nan_to_num(mw.survival(mw.plan(mdp, 3, slack=0.1, objective=objective)).best_values).mean()
+            for objective in (mw.Representative(mw.Preferences.closures()), None, mw.MeanDivergence())
+        ]
+        gains.append(best[0] - max(best[1:]))
+    assert np.mean(gains) > 0
+
+
+def test_closures_of_another_model_are_refused():
+    plans = mw.plan("four-rooms:0", 1)
+    with pytest.raises(mw.SettingError, match="is of another model"):
+        mw.survival(plans, mw.closures(mw.read("gym:FrozenLake-v1")))
+
+
+LIFT = """mdp
+module robot
+  at : [0..5] init 0;
+  [lift] at=0 -> 0.8 : (at'=3) + 0.15 : (at'=0) + 0.05 : (at'=5);
+  [stairs] at=0 -> 0.9 : (at'=1) + 0.1 : (at'=0);
+  [climb] at=1 -> 0.7 : (at'=2) + 0.28 : (at'=1) + 0.02 : (at'=5);
+  [climb] at=2 -> 0.7 : (at'=3) + 0.28 : (at'=1) + 0.02 : (at'=5);
+  [go] at=3 -> (at'=4);
+  [rest] at>=4 -> true;
+endmodule
+label "goal" = at=4;
+label "stairway" = at=1 | at=2;
+label "broken" = at=5;
+rewards "time" true : 1; endrewards
+"""
+
+ROADS = """mdp
+const int L = 3;
+module car
+  x : [0..L] init 0;
+  road : [0..1] init 0;
+  lost : bool init false;
+  [main] !lost & road=0 & x<L -> 0.75 : (x'=x+1) + 0.2 : true + 0.05 : (lost'=true);
+  [turn] !lost & road=0 & x=0 -> (road'=1);
+  [side] !lost & road=1 & x<L -> 0.5 : (x'=x+1) + 0.5 : true;
+  [stop] lost | x=L -> true;
+endmodule
+label "goal" = !lost & x=L;
+label "bridge" = !lost & road=0 & x=2;
+rewards "time" true : 1; endrewards
+"""
+
+
+@pytest.mark.parametrize(("text", "label"), [(LIFT, "stairway"), (LIFT, "broken"), (ROADS, "bridge")])
+def test_chances_are_storms(tmp_path, text, label):
+    """The chance of reaching the goal, with and without a closure, and of touching a label on the way."""
+    stormpy = pytest.importorskip("stormpy", minversion="2.0")
+    path = tmp_path / "model.prism"
+    path.write_text(text)
+    plans = mw.plan(f"{path}?minimise=true", 2, criterion=mw.Discounted(0.95), floor=-100.0)
+    found = mw.survival(plans, mw.closures(plans.mdp, labels=label))
+    cards = mw.risk(plans)
+
+    def storm(mdp: mw.MDP, policy: np.ndarray, formula: str) -> float:
+        alone = mw.MDP.from_csr(
+            chain(mdp, policy), np.zeros(mdp.n_states), np.arange(mdp.n_states + 1), start=mdp.start, labels=mdp.labels
+        )
+        write_model(alone, tmp_path / "chain.drn")
+        model = stormpy.build_model_from_drn(str(tmp_path / "chain.drn"))
+        wanted = stormpy.parse_properties(formula)[0]
+        result = stormpy.model_checking(model, wanted, environment=stormpy.environments.sound())
+        return float(result.get_value(model.initial_states[0]))
+
+    closed = found.closures[0].applied(plans.mdp)
+    for i, policy in enumerate(plans.policies):
+        assert found.open.reaches[i] == pytest.approx(storm(plans.mdp, policy, 'Pmax=? [F "goal"]'), abs=1e-6)
+        assert found.closed.reaches[i, 0] == pytest.approx(storm(closed, policy, 'Pmax=? [F "goal"]'), abs=1e-6)
+        touched = storm(plans.mdp, policy, f'Pmax=? [!"goal" U "{label}"]')
+        assert cards[i].touches[label] == pytest.approx(touched, abs=1e-6)
