@@ -29,7 +29,7 @@ from manyways.plans.checker import SetProof
 from manyways.plans.proofs import prove_set
 from manyways.plans.verification import Claim, Findings, compared_with, examine
 from manyways.polytope import CRITERIA, Criterion, Polytope, Vertex, shortest_way
-from manyways.tasks import APART, Task, asked_limits, default_aim, default_criterion, settled_task
+from manyways.tasks import Task, asked_limits, default_aim, default_criterion, settled_task
 from manyways.types import Floats
 
 
@@ -70,7 +70,7 @@ def plan(
             leads back to the start.
         randomised: whether plans may randomise where that is better within the limits.
         fewer: whether to return fewer than k plans where no further plan is really different from the others (nearer than
-            0.1 nats); `PlanSet.ways` says so.
+            `behaviour.apart`, 0.1 nats by default); `PlanSet.ways` says so.
         seed: every random draw comes from it; the same seed gives the same plans.
         objective: what to maximise: by default `Representative()`, or `MeanDivergence(tradeoff)` if a tradeoff or one of
             the paper's methods is given.
@@ -121,7 +121,9 @@ def plan(
         like, derived = None, tradeoff is None and (objective is None or getattr(objective, "tradeoff", 0.0) is None)
         if derived or fewer:
             least = LeastDivergence(inf).on(task.polytope.mdp, worth.compared)
-            realised, like = _different(task, least, realised, len(kept), seed, watch, APART if fewer else None)
+            realised, like = _different(
+                task, least, realised, len(kept), seed, watch, behaviour.apart if fewer else None
+            )
         values = task.criterion.values(mdp, np.stack([x for _, x in realised]))
         best_first = np.argsort(-values, kind="stable")
         policies, occupancies = (np.stack([realised[i][part] for i in best_first]) for part in (0, 1))

@@ -40,6 +40,7 @@ def pair(own: float, near: float | None = None, passages: bool | None = None) ->
         (0.6, 0.1, False, "similar"),
         (0.6, 0.5, True, "very different"),
         (0.3, 0.6, None, "clearly different"),
+        (0.15, 0.6, None, "clearly different"),
         (0.1, 0.05, None, "similar"),
         (0.005, 0.0, None, "nearly the same"),
         (0.005, 0.5, None, "the same in what is compared, but on different ways"),
