@@ -68,8 +68,10 @@ def test_the_radius_is_a_sixteenth_of_the_map(tmp_path):
     assert likeness.radius == "3 cells"
     assert likeness.near is not None
     assert likeness.near[0, 1] == pytest.approx(jsd(*images))
-    small = world_from_rows(["S..", "..G"], "small")
+    small = world_from_rows(["S.......", *["." * 8] * 6, ".......G"], "small")
     assert likeness_of(plan_set(small, [going(small)]), [None]).radius == "1 cell"
+    narrow = world_from_rows(["S.......", "........", ".......G"], "narrow")  # a row apart is a way of its own
+    assert likeness_of(plan_set(narrow, [going(narrow)]), [None]).near is None
     robot = mw.read(building(tmp_path))  # 100 x 75 cells of 0.2 m
     assert likeness_of(plan_set(robot, [going(robot)]), [None]).radius == "1.2 m"
 

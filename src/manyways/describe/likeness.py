@@ -11,7 +11,7 @@ or very different only if both distances are large enough for it.
 *Passages.* Two plans take the same passages if, for every passage and room, the shares of their ways to the goal that go
 through it differ by less than a quarter. This is known only for models with a goal and at least two regions.
 
-Models without a map have no such comparisons; there the words depend on the distance of the set alone.
+Models without a map, and maps with fewer than 8 rows or columns, have no such comparisons; there the words depend on the distance of the set alone.
 
 Behaviours with few groups, such as `Regions`, have smaller distances: each behaviour says from which distance on ways are
 different (`Behaviour.apart`), and distances are taken in proportion to that.
@@ -35,6 +35,9 @@ QUARTER = 0.25
 NEARBY = 16
 """The longer side of the map by the radius of `Near`."""
 
+NARROW = 8
+"""On maps with fewer rows or columns than this, ways one cell apart are seen as different: `Near` is not asked."""
+
 NEARLY_SAME, SIMILAR, CLEAR = 0.01, 0.2, 0.45
 """Distances below these are called nearly the same, similar and clearly different."""
 
@@ -56,7 +59,7 @@ class Likeness:
 
     Attributes:
         distances: (k, k) the distances of the set, in proportion to what its behaviour calls different.
-        near: (k, k) the distances for `Near`; None without a map, and where no state is near another.
+        near: (k, k) the distances for `Near`; None without a map, on narrow ones, and where no state is near another.
         radius: the radius of `near`, in words: "2 cells", "1.2 m".
         passages: (k, k) whether two plans take the same passages; None if that is not known.
     """
@@ -110,7 +113,7 @@ def likeness_of(plans: Plans, chances: Sequence[Floats | None]) -> Likeness:
     if len(known) == plans.k:
         passages = np.stack([np.abs(np.stack(known) - own).max(axis=1) < QUARTER for own in known])
     layout, distances = plans.mdp.layout, plans.distances * (Behaviour.apart / plans.behaviour.apart)
-    if layout is None:
+    if layout is None or min(layout.shape) < NARROW:
         return Likeness(distances, None, "", passages)
     cells = max(max(layout.shape) / NEARBY, 1.0)
     metres = None if layout.metres_per_cell is None else cells * layout.metres_per_cell
