@@ -270,7 +270,7 @@ class Plan:
         return hashlib.sha256(content).hexdigest()[:16]
 
     def act(self, observation: Observation, rng: np.random.Generator) -> int:
-        """The number of an action; see `Policy.act`."""
+        """The number of an action, whose name is `plans.mdp.action_names[number]`; see `Policy.act`."""
         return self.policy.act(observation, rng)
 
     def rollout(self, steps: int, rng: np.random.Generator) -> Rollout:
