@@ -365,4 +365,4 @@ def test_the_example_for_a_constant_is_of_its_type(tmp_path):
     text = "mdp\nconst int N;\nconst double loss;\nconst bool fair;\nmodule m\n x:[0..N];\n [a] fair -> loss:(x'=0)+1-loss:(x'=N);\nendmodule"
     (tmp_path / "link.prism").write_text(text)
     with pytest.raises(SourceError, match=r"link\.prism\?const=N=3,loss=0\.5,fair=true"):
-        mw.read(tmp_path / "link.prism")
+        read_storm(tmp_path / "link.prism")

@@ -28,7 +28,7 @@ import numpy as np
 from manyways.describe.action_words import does
 from manyways.describe.comparisons import SCALE, difference
 from manyways.describe.context import Context
-from manyways.describe.features import SEEN, USUAL, Feature, state_features
+from manyways.describe.features import SEEN, USUAL, Feature, action_shares, state_features
 from manyways.describe.habits import departure, habits_of
 from manyways.describe.likeness import QUARTER
 from manyways.describe.places import is_passage, is_telling, listed_regions, share_beside
@@ -216,7 +216,7 @@ def _departure(context: Context, plan: int, others: list[int]) -> str | None:
         return departure(context.survey, context.rules, plan, others)
     if context.choices is None:
         place = difference(context, plan, others)
-        return None if place is None else place.how
+        return (None if place is None else place.how) or _more_often(context, plan, others)
     own, rest = context.choices[plan], context.choices[others]
     alone = (own >= 0) & (rest != own).all(axis=0)
     time = np.where(alone, context.survey.by_state[plan], 0.0)
@@ -224,6 +224,14 @@ def _departure(context: Context, plan: int, others: list[int]) -> str | None:
     if time[state] < SEEN:
         return None
     return f"{does(context.plans.mdp.action_name(int(own[state])))} in {plain(context.plans.mdp.state_name(state))}"
+
+
+def _more_often(context: Context, plan: int, others: list[int]) -> str | None:
+    """The action that a plan takes more often than each of the others."""
+    shares = action_shares(context.plans)
+    more = (shares[plan] - shares[others]).min(axis=0)
+    action = int(np.argmax(more))
+    return f"{does(context.plans.mdp.action_names[action])} more often" if more[action] >= VISIBLE else None
 
 
 # ---- no two alike -------------------------------------------------------------------------------

@@ -29,6 +29,8 @@ MOST_STATES = 20_000
 """Larger models get no such part of the page."""
 ASKED, ASKED_UP_TO = 60, 2_500
 """The possible gain of so many people is computed, by one solve each, in models up to this size."""
+FEW = 0.1
+"""If fewer people than this share could gain anything, shares of their gains say nothing about the set."""
 TELLING = 0.15
 """A place is named if it makes up at least this share of what the plan is worth to its people."""
 SECOND, NAMED = 0.5, 2
@@ -103,7 +105,13 @@ def _gain(plans: PlanSet) -> dict[str, str] | None:
     found = served(plans, persons=ASKED)
     if not found.possible.any():
         return None
-    return {"share": f"{100 * found.share:.0f}", "worst": f"{100 * found.worst_tenth:.0f}", "persons": str(ASKED)}
+    gaining = int(np.count_nonzero(found.possible))
+    return {
+        "share": f"{100 * found.share:.0f}",
+        "worst": f"{100 * found.worst_tenth:.0f}",
+        "persons": str(ASKED),
+        "few": str(gaining) if gaining < FEW * ASKED else "",
+    }
 
 
 def _pictures(plans: PlanSet, found: Audience, canvas: Canvas) -> list[dict[str, Any] | None]:

@@ -122,7 +122,7 @@ def view_of(
         "table": measure_table(measured, plans.k, reference),
         "distances": distance_table(plans),
         "duplicates": _duplicates(plans, survey),
-        "chart": price_chart(plans, sweep, tints),
+        "chart": price_chart(plans, sweep, tints) if plans.k > 1 or sweep is not None else None,
         "leeway": leeway(plans, survey.by_state),
         "suits": suits,
         "facts": facts(plans),
