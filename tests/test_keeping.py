@@ -122,3 +122,15 @@ def test_a_model_knows_what_it_was_read_from(tmp_path, source):
     assert mw.load(mw.plan(mdp, 1).save(tmp_path / "plans.mw")).mdp.source == source
     assert mdp.restarting_at([0]).source is None
     assert mw.four_rooms(3).source is None
+
+
+def test_plans_can_be_kept_as_they_are_and_need_no_arrays(rooms):
+    expected = mw.plan(rooms.mdp, 3, 8.0, keep=rooms.policies[[0, 1]])
+    for given in ([rooms[0], rooms[1].policy], (rooms[0], rooms[1]), list(rooms)[:2]):
+        found = mw.plan(rooms.mdp, 3, 8.0, keep=given)
+        np.testing.assert_array_equal(found.policies, expected.policies)
+    whole = mw.plan(rooms.mdp, rooms.k + 1, 8.0, keep=rooms)
+    assert {whole[i].key for i in whole.kept} == {plan.key for plan in rooms}
+    other = mw.plan("four-rooms:0", 1)
+    with pytest.raises(mw.SettingError, match="keep has a plan for four-rooms:0, which is another model"):
+        mw.plan(rooms.mdp, 3, 8.0, keep=[other[0]])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
@@ -24,13 +24,16 @@ from manyways.methods.clones import without_clones
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import check_policy
 from manyways.objectives import OBJECTIVES, LeastDivergence, MeanDivergence, Objective, SetObjective
-from manyways.plans import Certificate, PlanSet
+from manyways.plans import Certificate, Plan, PlanSet, Policy
 from manyways.plans.checker import SetProof
 from manyways.plans.proofs import prove_set
 from manyways.plans.verification import Claim, Findings, compared_with, examine
 from manyways.polytope import CRITERIA, Criterion, Polytope, Vertex, shortest_way
-from manyways.tasks import APART, Task, asked_limits, default_aim, default_criterion, settled_task
+from manyways.tasks import Task, asked_limits, default_aim, default_criterion, settled_task
 from manyways.types import Floats
+
+GivenPlans = PlanSet | Sequence[Plan | Policy] | ArrayLike
+"""Plans to keep or avoid; as an array, (m, N) policies."""
 
 
 def plan(
@@ -50,8 +53,8 @@ def plan(
     behaviour: Behaviour | None = None,
     time_limit_s: float | None = None,
     progress: Callable[[Progress], None] | None = None,
-    keep: ArrayLike | None = None,
-    avoid: ArrayLike | None = None,
+    keep: GivenPlans | None = None,
+    avoid: GivenPlans | None = None,
 ) -> PlanSet:
     """Find k policies that are all near-optimal and really different.
 
@@ -70,7 +73,7 @@ def plan(
             leads back to the start.
         randomised: whether plans may randomise where that is better within the limits.
         fewer: whether to return fewer than k plans where no further plan is really different from the others (nearer than
-            0.1 nats); `PlanSet.ways` says so.
+            `behaviour.apart`, 0.1 nats by default); `PlanSet.ways` says so.
         seed: every random draw comes from it; the same seed gives the same plans.
         objective: what to maximise: by default `Representative()`, or `MeanDivergence(tradeoff)` if a tradeoff or one of
             the paper's methods is given.
@@ -81,9 +84,9 @@ def plan(
         time_limit_s: end the search after this many seconds with the best plans so far. Finding the best plan and the
             verification at the end are not limited by it.
         progress: called now and then with a `Progress`. An exception that it raises ends the call.
-        keep: (m, N) policies that must be among the k, such as some of an earlier set. They may be worse than the limits
-            allow (`PlanSet.kept_below`).
-        avoid: (m, N) policies from which the new plans must differ as well, such as those that they replace.
+        keep: plans that must be among the k, such as some of an earlier set: a `PlanSet`, a list of `Plan` or `Policy`, or
+            (m, N) policies. They may be worse than the limits allow (`PlanSet.kept_below`).
+        avoid: plans, given in the same ways, from which the new plans must differ as well, such as those that they replace.
 
     Ctrl-C ends the search with the best plans so far. Pressed during verification, it leaves the gap unknown. Pressed
     twice in a row, it raises KeyboardInterrupt.
@@ -92,7 +95,7 @@ def plan(
         >>> plans = plan("nine-rooms:7", k=6, slack=0.05)
         >>> plans.rewards.min() >= 0.95 * plans.optimal_reward
         True
-        >>> plan("nine-rooms:7", k=6, tradeoff=8.0, keep=plans.policies[:2], avoid=plans.policies[2:])
+        >>> plan("nine-rooms:7", k=6, tradeoff=8.0, keep=[plans[0], plans[1]], avoid=plans.policies[2:])
     """
     k, seed = check_integer("k", k, 1), check_integer("seed", seed, 0)
     if objective is not None and tradeoff is not None:
@@ -121,7 +124,9 @@ def plan(
         like, derived = None, tradeoff is None and (objective is None or getattr(objective, "tradeoff", 0.0) is None)
         if derived or fewer:
             least = LeastDivergence(inf).on(task.polytope.mdp, worth.compared)
-            realised, like = _different(task, least, realised, len(kept), seed, watch, APART if fewer else None)
+            realised, like = _different(
+                task, least, realised, len(kept), seed, watch, behaviour.apart if fewer else None
+            )
         values = task.criterion.values(mdp, np.stack([x for _, x in realised]))
         best_first = np.argsort(-values, kind="stable")
         policies, occupancies = (np.stack([realised[i][part] for i in best_first]) for part in (0, 1))
@@ -277,7 +282,9 @@ def _check_memory(mdp: MDP, k: int) -> None:
         )
 
 
-def _given(mdp: MDP, k: int, method: Method, keep: ArrayLike | None, avoid: ArrayLike | None) -> tuple[Floats, Floats]:
+def _given(
+    mdp: MDP, k: int, method: Method, keep: GivenPlans | None, avoid: GivenPlans | None
+) -> tuple[Floats, Floats]:
     """The policies to keep and to avoid, if `k` and the `method` allow them."""
     kept, avoided = _policies(mdp, "keep", keep), _policies(mdp, "avoid", avoid)
     if len(kept) >= k:
@@ -291,10 +298,14 @@ def _given(mdp: MDP, k: int, method: Method, keep: ArrayLike | None, avoid: Arra
     return kept, avoided
 
 
-def _policies(mdp: MDP, what: str, given: ArrayLike | None) -> Floats:
+def _policies(mdp: MDP, what: str, given: GivenPlans | None) -> Floats:
     """(m, N) the policies that were given, none by default."""
     if given is None:
         return np.empty((0, mdp.n_choices))
+    if isinstance(given, PlanSet):
+        given = given.policies
+    if isinstance(given, Sequence):
+        given = [_probabilities(mdp, what, one) for one in given]
     try:
         array = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
@@ -304,6 +315,16 @@ def _policies(mdp: MDP, what: str, given: ArrayLike | None) -> Floats:
             f"{what} must be an (m, {mdp.n_choices}) array with a policy in each row, found shape {array.shape}"
         )
     return np.stack([check_policy(mdp, row) for row in array]) if len(array) else array
+
+
+def _probabilities(mdp: MDP, what: str, given: Any) -> Any:
+    """(N,) the probabilities of a plan or policy; anything else as it is."""
+    policy = given.policy if isinstance(given, Plan) else given
+    if not isinstance(policy, Policy):
+        return given
+    if policy.mdp.digest != mdp.digest:
+        raise SettingError(f"{what} has a plan for {policy.mdp.name}, which is another model than {mdp.name}")
+    return policy.probabilities
 
 
 @cache

@@ -124,12 +124,13 @@ def freedom(
     return Freedom(mdp, task.best, task.criterion, task.limits, tuple(ranges), weights)
 
 
-def freedom_of(plans: PlanSet) -> list[Range]:
-    """The ranges of time in the labels of a model within the limits of a plan set, the widest first; without steps per trip."""
+def freedom_of(plans: PlanSet, by: Mapping[str, ArrayLike]) -> list[Range]:
+    """The ranges of time in places, given by their names and (S,) states, within the limits of a plan set: the widest first,
+    without steps per trip."""
     asked = replace(plans.limits, floor=None if plans.limits.slack is not None else plans.limits.floor, way=None)
     polytope = Polytope(plans.mdp, plans.criterion)
     task = settled_task(polytope, MeanDivergence(), replace(asked, randomised=True))
-    found = [_range(task.polytope, name, row, None, "in") for name, row in _weights(plans.mdp, "labels").items()]
+    found = [_range(task.polytope, name, row, None, "in") for name, row in _weights(plans.mdp, by).items()]
     return sorted(found, key=lambda r: r.least - r.most)
 
 

@@ -26,9 +26,6 @@ from manyways.polytope import (
 )
 from manyways.polytope.limits import DEFAULT_SLACK, is_meaningful
 
-APART = 0.1
-"""Two ways nearer than this, in nats of at most 0.693, are not called different."""
-
 
 @dataclass(frozen=True, eq=False)
 class Task:

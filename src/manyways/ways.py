@@ -25,7 +25,7 @@ from manyways.model.mdp import MDP
 from manyways.model.occupancy import deterministic
 from manyways.objectives import LeastDivergence
 from manyways.polytope import CRITERIA, Criterion, Limits, Polytope, Vertex
-from manyways.tasks import APART, asked_limits, default_criterion, settled_task
+from manyways.tasks import asked_limits, default_criterion, settled_task
 from manyways.types import Floats
 
 
@@ -71,7 +71,7 @@ def how_many(
     source: MDP | str | PathLike[str],
     slack: float | None = None,
     behaviour: Behaviour | None = None,
-    apart: float = APART,
+    apart: float | None = None,
     *,
     floor: float | None = None,
     longer: float | None = None,
@@ -86,19 +86,20 @@ def how_many(
         source: a model, or anything that `read` takes.
         slack, floor, longer: the limits, as for `plan`; within 10 % of the best plan by default.
         behaviour: what counts as different; by default `Near()` on maps and `StateActions()` elsewhere.
-        apart: the least distance of two ways, in nats of at most 0.693.
+        apart: the least distance of two ways, in nats of at most 0.693; by default that of the behaviour, 0.1 for `Near`.
         criterion: as for `plan`.
         most: stop at this many.
         seed: of every random draw.
         progress: called with a `Progress` for each way found.
     """
     check_integer("most", most, 1)
-    if not 0 < check_number("apart", apart) < np.log(2):
+    if apart is not None and not 0 < check_number("apart", apart) < np.log(2):
         raise SettingError(f"distances lie between 0 and 0.693, so must apart, found {apart:g}")
     discounted = criterion is not None and CRITERIA.check(criterion).discount < 1
     mdp = read(source, absorbing=discounted)
     criterion = default_criterion(mdp) if criterion is None else criterion
     kind = (Near() if mdp.layout is not None else StateActions()) if behaviour is None else BEHAVIOURS.check(behaviour)
+    apart = kind.apart if apart is None else apart
     asked = asked_limits(slack, floor, longer, randomised=False)
     task = settled_task(Polytope(mdp, criterion), LeastDivergence(), asked)
     worth = LeastDivergence(inf).on(task.polytope.mdp, kind.on(mdp))

@@ -61,6 +61,23 @@ def test_a_reward_that_looks_like_a_cost_is_pointed_out(here, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_an_action_is_banned(manyways, here):
+    write_model(errands(), here / "errands.drn")
+    answer = manyways("plan", "errands.drn", "--k", "1", "--without-action", "nothing")
+    assert answer.code == 2
+    assert "there is no action 'nothing' to ban" in answer.err
+    answer = manyways("plan", "errands.drn", "--k", "1", "--without-action", "short", "--out", "long.mw")
+    assert answer.code == DONE
+    left = mw.load("long.mw").mdp
+    assert {left.action_name(x) for x in range(left.n_choices)} == {"long", "on", "again"}
+
+
+def test_the_ban_is_named_if_no_plan_comes_back(manyways):
+    answer = manyways("plan", "four-rooms:3", "--without", "goal")
+    assert "four-rooms:3 without 'goal' is not weakly accessible" in answer.err
+    assert "ban less than 'goal', use --discount" in answer.err
+
+
 def test_options_become_settings():
     assert with_settings("a.drn", restart=None, without=None, minimise=None) == "a.drn"
     assert with_settings("a.drn?reward=x", without=["mud", "a wall"], minimise=True) == (

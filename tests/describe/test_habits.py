@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 import manyways as mw
 from manyways.describe import portraits, rules_of, survey_of
 from manyways.describe.conditions import all_hold
-from manyways.describe.habits import TITLE_AT_MOST, _candidates, habits_of
+from manyways.describe.habits import TITLE_AT_MOST, _candidates, departure, habits_of
 from problems import random_accessible_mdp, random_policy
 
 
@@ -37,6 +38,27 @@ def shop() -> mw.MDP:
 @pytest.fixture(scope="module")
 def plans(shop) -> mw.PlanSet:
     return plan_set(shop, [by_wear_and_parts(shop, rule) for rule in (slow_when_worn, slow_when_new, in_stock)])
+
+
+def cautious(wear, parts):
+    return "order" if parts == 0 else "repair" if wear >= 2 else "run"
+
+
+def frugal(wear, parts):
+    return "order" if parts == 0 and wear == 3 else "repair" if wear >= 2 and parts else "run"
+
+
+def test_plans_that_differ_in_a_small_part_are_told_apart_by_it(shop):
+    """The part of their rules in which two plans differ is said, however little time it takes."""
+    plans = plan_set(shop, [by_wear_and_parts(shop, rule) for rule in (in_stock, cautious, frugal)])
+    titles = [portrait.title for portrait in portraits(plans)]
+    assert not any(re.search(r"\(\d\)$|small differences", title) for title in titles), titles
+    survey = survey_of(plans)
+    for plan, others in ((1, [2]), (2, [1])):
+        words = departure(survey, rules_of(survey), plan, others)
+        assert words is not None
+        assert departure(survey, rules_of(survey), others[0], [plan]) != words
+    assert departure(survey, rules_of(survey), 1, [1]) is None
 
 
 def time_of(plans: mw.PlanSet, plan: int, action: str, where) -> tuple[float, float]:

@@ -40,6 +40,7 @@ def pair(own: float, near: float | None = None, passages: bool | None = None) ->
         (0.6, 0.1, False, "similar"),
         (0.6, 0.5, True, "very different"),
         (0.3, 0.6, None, "clearly different"),
+        (0.15, 0.6, None, "clearly different"),
         (0.1, 0.05, None, "similar"),
         (0.005, 0.0, None, "nearly the same"),
         (0.005, 0.5, None, "the same in what is compared, but on different ways"),
@@ -67,8 +68,10 @@ def test_the_radius_is_a_sixteenth_of_the_map(tmp_path):
     assert likeness.radius == "3 cells"
     assert likeness.near is not None
     assert likeness.near[0, 1] == pytest.approx(jsd(*images))
-    small = world_from_rows(["S..", "..G"], "small")
+    small = world_from_rows(["S.......", *["." * 8] * 6, ".......G"], "small")
     assert likeness_of(plan_set(small, [going(small)]), [None]).radius == "1 cell"
+    narrow = world_from_rows(["S.......", "........", ".......G"], "narrow")  # a row apart is a way of its own
+    assert likeness_of(plan_set(narrow, [going(narrow)]), [None]).near is None
     robot = mw.read(building(tmp_path))  # 100 x 75 cells of 0.2 m
     assert likeness_of(plan_set(robot, [going(robot)]), [None]).radius == "1.2 m"
 

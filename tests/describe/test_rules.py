@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from given_plans import by_wear_and_parts, plan_set, workshop
+from given_plans import by_wear_and_parts, going, plan_set, workshop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -16,6 +16,7 @@ import manyways as mw
 from manyways.describe import Rule, portraits, rules_of, survey_of
 from manyways.describe.rules import FITS, LONGEST
 from manyways.model.occupancy import deterministic, long_run_occupancy
+from manyways.report import view_of
 from problems import random_accessible_mdp, random_policy
 
 
@@ -250,3 +251,23 @@ def test_discounted_time_is_called_so(shop):
     policies = [0.95 * by_wear_and_parts(shop, late_repair) + 0.05 * by_wear_and_parts(shop, slow_and_stocked)]
     (rule,) = rules_of(plan_set(shop, policies, mw.Discounted(0.9)))
     assert rule.text.endswith("of its discounted time")
+
+
+def test_plans_that_act_by_the_same_rule_in_other_states_are_not_called_really_different():
+    """Two plans that repair at wear 1; one of them always keeps a part in stock that it never uses."""
+    rows = []
+    for parts in (0, 1):
+        new, worn = f"wear0/parts{parts}", f"wear1/parts{parts}"
+        rows += [(new, "run", worn, 1.0, 4.0), (worn, "run", worn, 1.0, 1.0), (worn, "repair", new, 1.0, 0.0)]
+        rows += [(new, "trade", f"wear0/parts{1 - parts}", 1.0, 0.0)]
+    shop = mw.MDP.from_transitions(rows, start="wear0/parts0")
+    moves = [(f"wear1/parts{parts}", "repair") for parts in (0, 1)]
+    none = going(shop, *moves, ("wear0/parts0", "run"), ("wear0/parts1", "trade"))
+    one = going(shop, *moves, ("wear0/parts0", "trade"), ("wear0/parts1", "run"))
+    plans = plan_set(shop, [none, one])
+    assert plans.distances[0, 1] == pytest.approx(np.log(2))
+    first, second = rules_of(plans)
+    assert first.same_as(second)
+    assert view_of(plans)["difference"] == "They act by the same rule, in different states."
+    said = "Acts by the same rule as plan 1; they differ only in the states they are in."
+    assert said in portraits(plans)[1].sentences

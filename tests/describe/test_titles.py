@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from given_plans import along, going, plan_set, repair_shop, rooms_world
+from given_plans import along, going, plan_set, repair_shop, rooms_world, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -213,6 +213,12 @@ def test_actions_and_states_in_titles_take_a_quarter_of_the_time(seed):
         elif words in actions:
             same = [x for x in range(mdp.n_choices) if mdp.action_name(x) == words]
             time = plans.occupancies[plan][same].sum()
+        elif departs := re.fullmatch(r"(like plan (\d), but )?takes (\w+) in (\w+)", words):
+            here = np.flatnonzero(mdp.choice_state == states[departs[4]])
+            action = next(x for x in here if mdp.action_name(x) == departs[3])
+            others = [int(departs[2]) - 1] if departs[2] else [i for i in range(plans.k) if i != plan]
+            assert plans.policies[plan][action] > 0.95
+            assert all(plans.policies[other][action] <= 0.95 for other in others)
         else:
             assert re.match(r"Like plan|Highest reward|Optimal|Stays|Earns|[\d.]+ % below|[Uu]nder", title), title
         assert time >= 0.25
@@ -251,3 +257,23 @@ def test_one_plan_is_named_by_its_passages():
     mdp = world_from_rows(rows, "halls", enterable_walls=False, correct_transition=1.0)
     (portrait,) = portraits(mw.plan(mdp, 1))
     assert portrait.title == "Through the passage"
+
+
+def test_the_only_plan_that_keeps_away_from_the_cliff_is_called_safest():
+    plans = mw.plan("gym:CliffWalking-v1", 3, slack=0.4)
+    mdp = plans.mdp
+    cells = [(s, *divmod(s, 12)) for s in range(48)]
+    beside = [
+        s for s, row, column in cells if row == 2 and 1 <= column <= 10
+    ]  # the cliff is below, start and goal beside it
+    way = [s for s, row, column in cells if (row, column) not in ((3, 0), (3, 11))]
+    names = {f"r{s // 12}c{s % 12}": s for s in range(48)}
+    of_choice = np.array([names.get(mdp.state_name(int(s)), -1) for s in mdp.choice_state])
+    shares = [x[np.isin(of_choice, beside)].sum() / x[np.isin(of_choice, way)].sum() for x in plans.occupancies]
+    assert [value(plans, "way beside cliff", i) for i in range(3)] == pytest.approx(shares)
+    safest = [title == "Safest: never beside the cliff" for title in plans.titles]
+    assert safest == [share < 1e-12 for share in shares]
+    assert sum(safest) == 1
+    assert len(set(plans.titles)) == 3
+    sentences = [portrait.sentences for portrait in portraits(plans)]
+    assert "Safest: never beside the cliff, except at the start and the goal." in sentences[safest.index(True)]

@@ -359,3 +359,10 @@ def test_without_stormpy_the_error_says_what_to_install(monkeypatch):
         SettingError, match=r"PRISM's language or JANI needs stormpy, .* pip install 'manyways\[storm\]'"
     ):
         read_storm(ROBOT, "N=3,B=4", "gain")
+
+
+def test_the_example_for_a_constant_is_of_its_type(tmp_path):
+    text = "mdp\nconst int N;\nconst double loss;\nconst bool fair;\nmodule m\n x:[0..N];\n [a] fair -> loss:(x'=0)+1-loss:(x'=N);\nendmodule"
+    (tmp_path / "link.prism").write_text(text)
+    with pytest.raises(SourceError, match=r"link\.prism\?const=N=3,loss=0\.5,fair=true"):
+        read_storm(tmp_path / "link.prism")

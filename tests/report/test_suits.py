@@ -11,7 +11,7 @@ import manyways as mw
 from manyways.report.named_places import named_places
 from manyways.report.page import render
 from manyways.report.pictures import canvas_of
-from manyways.report.suits import sentence, suits_of
+from manyways.report.suits import _distinct, likes, sentence, suits_of
 from manyways.report.view import view_of
 
 
@@ -43,6 +43,7 @@ def test_the_gain_is_that_of_served(rooms):
         "share": f"{100 * served.share:.0f}",
         "worst": f"{100 * served.worst_tenth:.0f}",
         "persons": "60",
+        "few": "",
     }
     assert shown["pictures"] is None
 
@@ -63,13 +64,13 @@ PLACES = [("the yard", np.array([True, False, False])), ("the hall", np.array([F
 def test_a_place_is_named_if_the_plan_is_worth_more_because_of_it(wish, expected):
     """Plan 1 is more in the yard and less in the hall than the other, and as much elsewhere."""
     x = np.array([[0.4, 0.1, 0.5], [0.1, 0.4, 0.5]])
-    assert sentence(x, np.array(wish), 0, PLACES) == expected
+    assert sentence(likes(x, np.array(wish), 0, PLACES)) == expected
 
 
 def test_a_constant_preference_changes_no_sentence():
     x = np.array([[0.4, 0.1, 0.5], [0.1, 0.4, 0.5]])
     wish = np.array([3.0, -1.0, 0.5])
-    assert sentence(x, wish, 0, PLACES) == sentence(x, wish + 100.0, 0, PLACES)
+    assert likes(x, wish, 0, PLACES) == likes(x, wish + 100.0, 0, PLACES)
 
 
 def test_what_is_said_is_true(rooms):
@@ -99,3 +100,10 @@ def test_without_a_map_there_are_words_only():
     assert "Whom each plan suits" in page
     assert "data-suits" not in page.partition("<script")[0]
     assert "Best if you like the action &#39;bus&#39;" in page
+
+
+def test_no_two_plans_are_said_to_suit_the_same_people():
+    """Both are liked for the yard; what is known of the second alone is added."""
+    yard, hall, attic = (True, "the yard"), (False, "the hall"), (False, "the attic")
+    why, known = [(yard,), (yard,), (hall,)], [(yard, attic), (yard, attic, hall), (hall,)]
+    assert [_distinct(why, known, i) for i in range(3)] == [(yard,), (yard, hall), (hall,)]

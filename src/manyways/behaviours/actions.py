@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from manyways.model.mdp import MDP
 @dataclass(frozen=True)
 class Actions(Behaviour):
     """Compare the time spent on each action, wherever it is taken."""
+
+    apart: ClassVar[float] = 0.025
 
     def on(self, mdp: MDP) -> Grouping:
         return Grouping(mdp.actions.astype(np.int64))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from manyways.model.mdp import MDP
 @dataclass(frozen=True)
 class Labels(Behaviour):
     """Compare the time spent in each combination of the named labels (all labels if none is named)."""
+
+    apart: ClassVar[float] = 0.025
 
     names: Sequence[str] = ()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from manyways.model.regions import find_regions
 @dataclass(frozen=True)
 class Regions(Behaviour):
     """Compare the time spent in each room and each passage of the map; all blocked cells together count as one more."""
+
+    apart: ClassVar[float] = 0.025
 
     def on(self, mdp: MDP) -> Grouping:
         found = find_regions(mdp)

@@ -55,6 +55,10 @@ Without = Annotated[
     list[str] | None,
     typer.Option("--without", metavar="LABEL", help="Label of states that plans must never enter; can be repeated."),
 ]
+WithoutAction = Annotated[
+    list[str] | None,
+    typer.Option("--without-action", metavar="ACTION", help="Action that plans must never take; can be repeated."),
+]
 Minimise = Annotated[
     bool | None,
     typer.Option("--minimise/--maximise", help="Whether the reward is a cost, to be minimised; by default it is not."),

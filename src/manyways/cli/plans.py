@@ -25,6 +25,7 @@ from manyways.cli.common import (
     Start,
     Tradeoff,
     Without,
+    WithoutAction,
     app,
     console,
     note_on_costs,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 Picture = Annotated[Path | None, typer.Option(help="Write the plans' occupancy maps to this file (.png, .svg, .pdf).")]
 Report = Annotated[Path | None, typer.Option(help="Write the page that compares the plans to this file (.html).")]
-OF_THE_MODEL = ("const", "reward", "start", "goal", "restart", "without", "minimise")
+OF_THE_MODEL = ("const", "reward", "start", "goal", "restart", "without", "without_action", "minimise")
 """Options that are settings of a source."""
 OPTIONS = {"objective": "diversity", "radius": "apart"}
 """Kinds and settings whose options have other names."""
@@ -131,6 +132,7 @@ def plan(
     goal: Goal = None,
     restart: Restart = None,
     without: Without = None,
+    without_action: WithoutAction = None,
     minimise: Minimise = None,
     keep: Annotated[
         str | None,

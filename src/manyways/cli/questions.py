@@ -21,6 +21,7 @@ from manyways.cli.common import (
     Source,
     Start,
     Without,
+    WithoutAction,
     app,
     console,
     print_json,
@@ -50,6 +51,7 @@ def freedom(
     goal: Goal = None,
     restart: Restart = None,
     without: Without = None,
+    without_action: WithoutAction = None,
     minimise: Minimise = None,
     as_json: Json = False,
 ) -> None:
@@ -60,7 +62,7 @@ def freedom(
     from manyways.ranges import freedom as find
 
     settings = {"const": const, "reward": reward, "start": start, "goal": goal, "restart": restart}
-    model = with_settings(source, **settings, without=without, minimise=minimise)
+    model = with_settings(source, **settings, without=without, without_action=without_action, minimise=minimise)
     found = find(model, slack, floor=floor, longer=longer, criterion=_criterion(discount), by=by)
     if as_json:
         rows = [{"name": r.name, "least": r.least, "most": r.most, "steps": _finite(r.steps)} for r in found.ranges]
@@ -104,6 +106,7 @@ def ways(
     goal: Goal = None,
     restart: Restart = None,
     without: Without = None,
+    without_action: WithoutAction = None,
     minimise: Minimise = None,
     picture: Annotated[
         Path | None, typer.Option(help="Draw how far each further way is from those before it (.png, .svg, .pdf).")
@@ -120,7 +123,7 @@ def ways(
 
         check_picture_path(picture)
     settings = {"const": const, "reward": reward, "start": start, "goal": goal, "restart": restart}
-    model = with_settings(source, **settings, without=without, minimise=minimise)
+    model = with_settings(source, **settings, without=without, without_action=without_action, minimise=minimise)
     with progress_bar(quiet=as_json) as progress:
         found = how_many(
             model,

@@ -98,7 +98,7 @@ def level_features(survey: Survey) -> Iterator[Feature]:
     for name, values in islice(mdp.variables.items(), VARIABLES_AT_MOST):
         times = [(condition, by_state[:, mask].sum(axis=1)) for condition, mask in ranges_of(name, values)]
         kept: list[Floats] = []
-        for condition, time in sorted(times, key=lambda entry: -float(np.ptp(entry[1]))):
+        for condition, time in sorted(times, key=lambda entry: -round(float(np.ptp(entry[1])), 3)):
             told = any(np.allclose(time, other) for other in kept)
             if not told and len(kept) < RANGES_OF_EACH:
                 kept.append(time)

@@ -1,5 +1,7 @@
 """Habits: what a plan always does under a condition on the variables, and the other plans do not, for its title.
 
+Where a plan has no such habit for a quarter of its time, `departure` says in which smaller part it differs from given plans.
+
 "Runs slowly at wear 0" is a habit of a plan that runs slowly in nearly all of its time at wear 0. "Runs only at wear 1 or
 less" is one if it runs there and hardly ever elsewhere.
 """
@@ -13,7 +15,7 @@ from itertools import islice
 import numpy as np
 
 from manyways.describe.action_words import does
-from manyways.describe.conditions import Condition, all_hold, when
+from manyways.describe.conditions import Condition, all_hold, spent, when
 from manyways.describe.features import SEEN, VARIABLES_AT_MOST, ranges_of
 from manyways.describe.likeness import QUARTER
 from manyways.describe.rules import Rule, actions_by_name
@@ -28,6 +30,9 @@ in less than the second share."""
 
 ELSEWHERE = 0.1
 """A plan that does something elsewhere for at least this share of the time that it does it does not do it "only" there."""
+
+LEAST = 0.01
+"""Plans depart from each other in what at least this share of their time differs in."""
 
 HABITS_AMONG = 50
 """With more actions than this, only the actions in rules are looked at."""
@@ -76,6 +81,44 @@ def habits_of(survey: Survey, rules: Sequence[Rule] | None) -> list[str | None]:
     return [None if habit is None else habit.text for habit in chosen]
 
 
+def departure(survey: Survey, rules: Sequence[Rule], plan: int, others: Sequence[int]) -> str | None:
+    """What a plan does and none of the other given plans, for however little time, in a few words; None if there is no such
+    thing.
+
+    It is what the plan nearly always does under a condition on the variables, and the others mainly do not. Without that, it is
+    what the plan does for more time than each of the others.
+    """
+    rest = list(others)
+    sure = {
+        habit.text: float(habit.apart[rest].min())
+        for habit in _habits(survey, rules[plan], plan, SEEN)
+        if habit.surely[plan] and habit.time[plan] >= SEEN and not habit.nearly[rest].any()
+    }
+    return _widest(sure) or _widest(dict(_more(survey, plan, rest)))
+
+
+def _widest(found: Mapping[str, float]) -> str | None:
+    """The words with the largest difference, if it is large enough to be seen; the shortest of equals."""
+    short = [text for text, apart in found.items() if len(text) <= TITLE_AT_MOST and apart >= LEAST]
+    return min(short, key=lambda text: (-round(found[text], 3), len(text)), default=None)
+
+
+def _more(survey: Survey, plan: int, others: list[int]) -> Iterator[tuple[str, float]]:
+    """What the plan spends more time on than each of the others, with the least difference: values of variables, and actions at
+    them."""
+    plans = survey.plans
+    names, mdp = plans.mdp.action_names, plans.mdp
+    taken = actions_by_name(mdp)
+    for name, values in islice(mdp.variables.items(), VARIABLES_AT_MOST):
+        for condition, mask in ranges_of(name, values):
+            there = survey.by_state[:, mask].sum(axis=1)
+            yield f"more time {spent(condition)}", float((there[plan] - there[others]).min())
+            rows = mask[mdp.choice_state]
+            time = np.stack([np.bincount(taken[rows], x[rows], len(names)) for x in plans.occupancies[[plan, *others]]])
+            action = int(np.argmax((time[0] - time[1:]).min(axis=0)))
+            yield f"{does(names[action])} more often {when((condition,))}", float((time[0] - time[1:])[:, action].min())
+
+
 def _confusing(habit: Habit, plan: int, shared: Mapping[int, Habit]) -> bool:
     """Whether the words could be about a plan whose own words could be about this one: "runs at wear 1 or less" beside "runs at
     wear 2 or less"."""
@@ -86,7 +129,7 @@ def _candidates(survey: Survey, rule: Rule, plan: int) -> list[Habit]:
     """The habits of a plan that could be its title, the best first."""
     found = [
         habit
-        for habit in _habits(survey, rule, plan)
+        for habit in _habits(survey, rule, plan, QUARTER)
         if habit.surely[plan] and habit.time[plan] >= ENOUGH and len(habit.text) <= TITLE_AT_MOST
     ]
     k = survey.plans.k
@@ -102,8 +145,9 @@ def _sharing(habit: Habit, plan: int) -> int:
     return int(np.delete(habit.nearly, plan).sum())
 
 
-def _habits(survey: Survey, rule: Rule, plan: int) -> Iterator[Habit]:
-    """The habits to choose from: those of the rule of the plan, and what it does in ranges of single variables."""
+def _habits(survey: Survey, rule: Rule, plan: int, least: float) -> Iterator[Habit]:
+    """The habits to choose from: those of the rule of the plan, and what it does in ranges of single variables for at least this
+    share of its time."""
     mdp = survey.plans.mdp
     for case in rule.ways if rule.fits else ():
         if case.conditions:
@@ -112,10 +156,10 @@ def _habits(survey: Survey, rule: Rule, plan: int) -> Iterator[Habit]:
     if len(mdp.action_names) > HABITS_AMONG:
         return
     shares = np.bincount(actions_by_name(mdp), survey.plans.occupancies[plan], len(mdp.action_names))
-    frequent = np.flatnonzero(shares >= QUARTER).tolist()
+    frequent = np.flatnonzero(shares >= least).tolist()
     for name, values in islice(mdp.variables.items(), VARIABLES_AT_MOST) if frequent else ():
         for condition, mask in ranges_of(name, values):
-            if survey.by_state[plan, mask].sum() >= QUARTER:
+            if survey.by_state[plan, mask].sum() >= least:
                 for action in frequent:
                     yield from _said(survey, plan, action, (condition,), mask)
 

@@ -11,7 +11,10 @@ or very different only if both distances are large enough for it.
 *Passages.* Two plans take the same passages if, for every passage and room, the shares of their ways to the goal that go
 through it differ by less than a quarter. This is known only for models with a goal and at least two regions.
 
-Models without a map have no such comparisons; there the words depend on the distance of the set alone.
+Models without a map, and maps with fewer than 8 rows or columns, have no such comparisons; there the words depend on the distance of the set alone.
+
+Behaviours with few groups, such as `Regions`, have smaller distances: each behaviour says from which distance on ways are
+different (`Behaviour.apart`), and distances are taken in proportion to that.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from itertools import combinations
 
 import numpy as np
 
-from manyways.behaviours import Near
+from manyways.behaviours import Behaviour, Near
 from manyways.describe.subject import Plans
 from manyways.errors import SettingError
 from manyways.objectives.divergence import pairwise_divergences
@@ -31,6 +34,9 @@ from manyways.types import Bools, Floats
 QUARTER = 0.25
 NEARBY = 16
 """The longer side of the map by the radius of `Near`."""
+
+NARROW = 8
+"""On maps with fewer rows or columns than this, ways one cell apart are seen as different: `Near` is not asked."""
 
 NEARLY_SAME, SIMILAR, CLEAR = 0.01, 0.2, 0.45
 """Distances below these are called nearly the same, similar and clearly different."""
@@ -52,8 +58,8 @@ class Likeness:
     """How much alike the plans of a set are.
 
     Attributes:
-        distances: (k, k) the distances of the set.
-        near: (k, k) the distances for `Near`; None without a map, and where no state is near another.
+        distances: (k, k) the distances of the set, in proportion to what its behaviour calls different.
+        near: (k, k) the distances for `Near`; None without a map, on narrow ones, and where no state is near another.
         radius: the radius of `near`, in words: "2 cells", "1.2 m".
         passages: (k, k) whether two plans take the same passages; None if that is not known.
     """
@@ -92,8 +98,9 @@ class Likeness:
             return 0 if near < SIMILAR else 3
         if own >= SIMILAR and self.same_way(one, other):
             return 2
-        least = min(own, near)
-        return 1 if least < SIMILAR else 4 if least < CLEAR else 5
+        if near < SIMILAR or own < Behaviour.apart:
+            return 1
+        return 4 if min(own, near) < CLEAR else 5
 
     def alike(self, one: int, other: int) -> bool:
         """Whether two plans are the same but for small differences."""
@@ -105,14 +112,14 @@ def likeness_of(plans: Plans, chances: Sequence[Floats | None]) -> Likeness:
     passages, known = None, [chance for chance in chances if chance is not None and chance.size]
     if len(known) == plans.k:
         passages = np.stack([np.abs(np.stack(known) - own).max(axis=1) < QUARTER for own in known])
-    layout = plans.mdp.layout
-    if layout is None:
-        return Likeness(plans.distances, None, "", passages)
+    layout, distances = plans.mdp.layout, plans.distances * (Behaviour.apart / plans.behaviour.apart)
+    if layout is None or min(layout.shape) < NARROW:
+        return Likeness(distances, None, "", passages)
     cells = max(max(layout.shape) / NEARBY, 1.0)
     metres = None if layout.metres_per_cell is None else cells * layout.metres_per_cell
     radius = f"{cells:.2g} cell{'' if cells == 1 else 's'}" if metres is None else f"{metres:.2g} m"
     try:
         nearby = Near(cells if metres is None else metres).on(plans.mdp)
     except SettingError:  # no move can be made both ways
-        return Likeness(plans.distances, None, "", passages)
-    return Likeness(plans.distances, pairwise_divergences(nearby.forward(plans.occupancies)), radius, passages)
+        return Likeness(distances, None, "", passages)
+    return Likeness(distances, pairwise_divergences(nearby.forward(plans.occupancies)), radius, passages)

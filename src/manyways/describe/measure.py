@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from manyways.describe.places import share_beside
 from manyways.describe.subject import Plans
 from manyways.describe.survey import Episodes, Survey, has_goal, negligible, outside_goal, survey_of
-from manyways.describe.wording import distinct, plain, quoted, terms_of
+from manyways.describe.wording import distinct, plain, quoted, short, terms_of
 
 MOST_WORK = 200_000_000
 """Transitions times steps up to which episodes are followed step by step."""
@@ -46,6 +47,7 @@ def measures(plans: Plans | Survey) -> list[Measure]:
         rows += _ends(survey.episodes)
         rows += _in_time(survey.plans)
     rows += [_time(survey, *pair) for pair in names.items()]
+    rows += _beside(survey)
     return [row for row in rows if any(value is not None for value in row.values)]
 
 
@@ -122,6 +124,15 @@ def _touching(survey: Survey, label: str, name: str) -> Measure:
     values = tuple(fact.touches.get(label) for fact in survey.facts)
     meaning = f"Chance of meeting {quoted(label)} on the way from the start to the goal."
     return Measure(f"chance of touching {name}", values, "share", survey.labels[label], meaning)
+
+
+def _beside(survey: Survey) -> list[Measure]:
+    found = share_beside(survey.plans.mdp, survey.by_state)
+    if found is None:
+        return []
+    danger, shares = found
+    meaning = f"Share of its way, start and goal left out, that is in cells next to a {short(danger)}."
+    return [Measure(f"way beside {short(danger)}", tuple(map(float, shares)), "share", -1, meaning)]
 
 
 def _time(survey: Survey, label: str, name: str) -> Measure:

@@ -111,6 +111,34 @@ def likely_path(mdp: MDP, step: Sparse) -> list[int] | None:
     return path
 
 
+def beside_danger(mdp: MDP) -> tuple[str, Bools] | None:
+    """What the blocked cells of a map are, if not walls ("cliff"), and (S,) the states beside them, start and goal left out.
+
+    None without such cells, and where episodes can end in them: how many do says more.
+    """
+    layout = mdp.layout
+    if layout is None or not layout.blocked_means or layout.blocked_means in mdp.ends or not layout.blocked.any():
+        return None
+    wide = np.pad(layout.blocked, 1)
+    beside = (wide[:-2, 1:-1] | wide[2:, 1:-1] | wide[1:-1, :-2] | wide[1:-1, 2:]) & ~layout.blocked
+    return layout.blocked_means, beside.ravel()[layout.cells] & on_the_way(mdp)
+
+
+def on_the_way(mdp: MDP) -> Bools:
+    """(S,) the states other than start and goal."""
+    goal = mdp.labels.get("goal", np.zeros(mdp.n_states, bool))
+    return ~goal & (mdp.start == 0)
+
+
+def share_beside(mdp: MDP, by_state: Floats) -> tuple[str, Floats] | None:
+    """The danger of the map, and (k,) the share of its way that each plan is beside it, for (k, S) times in states."""
+    found = beside_danger(mdp)
+    if found is None:
+        return None
+    way = by_state[:, on_the_way(mdp)].sum(axis=1)
+    return found[0], by_state[:, found[1]].sum(axis=1) / np.maximum(way, 1e-300)
+
+
 # ---- rooms ------------------------------------------------------------------------------------
 
 

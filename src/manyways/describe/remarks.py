@@ -14,7 +14,7 @@ from manyways.describe.comparisons import decisions, difference, nearest, time_s
 from manyways.describe.context import Context, Remark
 from manyways.describe.features import USUAL, words_for
 from manyways.describe.likeness import NEARLY_SAME
-from manyways.describe.places import Rooms, Route, is_passage, is_telling, listed_regions
+from manyways.describe.places import Rooms, Route, is_passage, is_telling, listed_regions, share_beside
 from manyways.describe.survey import NEVER
 from manyways.describe.wording import (
     VISIBLE,
@@ -27,6 +27,7 @@ from manyways.describe.wording import (
     quantity,
     quoted,
     raised,
+    short,
 )
 from manyways.model.mdp import MDP
 
@@ -54,6 +55,7 @@ def remarks(context: Context, plan: int) -> list[Remark]:
         *_length(context, plan),
         *_reward(context, plan),
         *_risks(context, plan),
+        *_danger(context, plan),
         *time_spent(context, plan),
         *decisions(context, plan),
         *(() if same_doors(context, plan) else nearest(context, plan)),
@@ -90,6 +92,12 @@ def _rule(context: Context, plan: int) -> Iterator[Remark]:
     rule = None if context.rules is None else context.rules[plan]
     if rule is not None and rule.fits and len(rule.cases) > 1:
         yield Remark("rule", 6.0, f"{raised(rule.text)}.")
+    if rule is not None and context.rules is not None:
+        same = [i for i, other in enumerate(context.rules) if i != plan and rule.same_as(other)]
+        if same and not set(same) <= set(context.twins[plan]):
+            only = "only" if min(context.rules[i].exact for i in (plan, *same)) >= 1 - 1e-9 else "mainly"
+            text = f"Acts by the same rule as {_plans(same)}; they differ {only} in the states they are in."
+            yield Remark("same", 5.5, text)
 
 
 def place_of(mdp: MDP, state: int) -> str:
@@ -351,6 +359,22 @@ def _risks(context: Context, plan: int) -> Iterator[Remark]:
             never = f"never {'enters' if chance is None else 'touches'} {names[label]}"
             never += " in the long run" if chance is None and context.settles[plan] else ""
             yield Remark("risk", weight, f"The only plan that {never}." if rank else f"{raised(never)}.")
+
+
+def _danger(context: Context, plan: int) -> Iterator[Remark]:
+    """How much of its way is beside the danger of the map, if the plans differ in that."""
+    found = share_beside(context.plans.mdp, context.survey.by_state)
+    if found is None or context.plans.k == 1:
+        return
+    danger, shares = short(found[0]), found[1].tolist()
+    own = shares[plan]
+    rank = _rank(own, shares)
+    safest = "Safest: " if rank and own == min(shares) else ""
+    if own <= NEVER and max(shares) > NEVER:
+        yield Remark("risk", 4.0, raised(f"{safest}never beside the {danger}, except at the start and the goal."))
+    elif own > NEVER:
+        weight = 4.0 if safest else abs(own - sum(shares) / len(shares))
+        yield Remark("risk", weight, raised(f"{safest}{percent(own)} of its way is beside the {danger}{rank}."))
 
 
 def _touches(chance: float, name: str, reaches: float | None) -> str:

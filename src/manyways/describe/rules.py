@@ -27,6 +27,8 @@ from manyways.types import Floats, Ints
 FITS = 0.8
 """A rule that is exact in less of the plan's time than this is not said."""
 
+NEARLY_ALWAYS = 0.95
+
 PER_LEAF = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 1.0)
 """The share of time that each further leaf must be worth: the first with which the rule is short enough. With the last one, a
 rule names a single action."""
@@ -70,6 +72,10 @@ class Rule:
     by_action: Mapping[str, str]
     cases: tuple[Case, ...] = field(default=(), repr=False)
     ways: tuple[Case, ...] = field(default=(), repr=False)
+
+    def same_as(self, other: Rule) -> bool:
+        """Whether two plans nearly always act by the same rule; then they differ only in the states that they are in."""
+        return self.cases == other.cases and min(self.exact, other.exact) >= NEARLY_ALWAYS
 
     @property
     def fits(self) -> bool:

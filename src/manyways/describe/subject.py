@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from manyways.behaviours import Behaviour
 from manyways.model.mdp import MDP
 from manyways.polytope import Criterion
 from manyways.types import Floats
@@ -24,6 +25,7 @@ class Plans(Protocol):
         distances: (k, k) pairwise distances.
         optimal_reward: the highest value of any policy.
         criterion: what counts as reward.
+        behaviour: what counts as different.
         near_duplicates: pairs of plans (counted from 0) that are nearly the same.
     """
 
@@ -43,5 +45,7 @@ class Plans(Protocol):
     def optimal_reward(self) -> float: ...
     @property
     def criterion(self) -> Criterion: ...
+    @property
+    def behaviour(self) -> Behaviour: ...
     @property
     def near_duplicates(self) -> list[tuple[int, int]]: ...

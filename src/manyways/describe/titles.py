@@ -10,10 +10,12 @@ The first of these that holds is the title of a plan:
    for at least a quarter of its time, and no other plan does, or at most half of the others do.
 5. What it spends at least a quarter of its time on and the others at most half as much: a part of the map, an action.
 6. "Highest reward", if it is the only one.
-7. "Like plan 2" with its loss, if it is alike to a plan that has a title by one of the other rules.
-8. Its loss.
+7. "Like plan 2, but orders when parts are 0": the part of its rule in which it differs, if it is alike to a plan that has a
+   title by one of the other rules; its loss where there is no such part.
+8. The part of its rule in which it differs from all others, or its loss.
 
-Plans with the same title get a qualifier, for which the same shares are required, and their numbers if nothing helps.
+Plans with the same title get a qualifier: for which the same shares are required, then however small the part is in which they
+differ, and their numbers if nothing can be said.
 """
 
 from __future__ import annotations
@@ -23,14 +25,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from manyways.describe.action_words import does
 from manyways.describe.comparisons import SCALE, difference
 from manyways.describe.context import Context
-from manyways.describe.features import USUAL, Feature, state_features
-from manyways.describe.habits import habits_of
+from manyways.describe.features import SEEN, USUAL, Feature, action_shares, state_features
+from manyways.describe.habits import departure, habits_of
 from manyways.describe.likeness import QUARTER
-from manyways.describe.places import is_passage, is_telling, listed_regions
+from manyways.describe.places import is_passage, is_telling, listed_regions, share_beside
 from manyways.describe.remarks import certainty, place_of, same_doors, straying
-from manyways.describe.wording import VISIBLE, distinct, joined, percent, plain, quantity, raised
+from manyways.describe.survey import NEVER
+from manyways.describe.wording import VISIBLE, distinct, joined, percent, plain, quantity, raised, short
 from manyways.types import Floats
 
 TITLE_LENGTH = 60
@@ -60,7 +64,7 @@ def _own_title(context: Context, plan: int, better: list[int], habit: str | None
     fact, others = context.survey.facts[plan], [other for other in range(context.plans.k) if other != plan]
     if fact.stays is not None:
         return f"stays {place_of(context.plans.mdp, fact.stays)}"
-    way = _by_rooms(context, plan) or _through(context, plan, others)
+    way = _by_rooms(context, plan) or _through(context, plan, others) or _safest(context, plan, others)
     if way is not None or any(context.survey.likeness.same_way(plan, other) for other in better):
         return way
     best = f"{context.terms.best} {context.terms.noun}" if _best(context, plan) else None
@@ -94,6 +98,14 @@ def _through(context: Context, plan: int, others: list[int]) -> str | None:
             kept = sorted(excess, key=lambda name: -excess[name])[:NAMED]
             return f"through {listed([name for name in excess if name in kept])}"
     return None
+
+
+def _safest(context: Context, plan: int, others: list[int]) -> str | None:
+    """Whether it is the only plan that keeps away from the danger of a map."""
+    found = share_beside(context.plans.mdp, context.survey.by_state)
+    if found is None or not others or found[1][plan] > NEVER or found[1][others].min() < VISIBLE:
+        return None
+    return f"safest: never beside the {short(found[0])}"
 
 
 def _places(context: Context) -> Iterator[tuple[dict[str, Floats], Callable[[list[str]], str]]]:
@@ -178,15 +190,48 @@ def _by_loss(context: Context, plan: int, leaders: list[int]) -> str:
     """How good a plan is, and which of the leaders it is like. A plan that is like none of them becomes a leader."""
     shown, likeness = context.earnings, context.survey.likeness
     alike = [other for other in leaders if likeness.alike(plan, other)]
-    own = shown[plan]
+    own, rest = shown[plan], [other for other in range(context.plans.k) if other != plan]
     if alike:
         other = min(alike, key=lambda other: likeness.apart[plan, other])
+        departs = _departure(context, plan, rest) or _departure(context, plan, [other])
+        if departs is not None:
+            return f"like plan {other + 1}, but {departs}"
         loss = own if own is not None and own.endswith(context.terms.off) and own != shown[other] else None
         return f"like plan {other + 1}, {loss or 'with small differences'}"
     leaders.append(plan)
+    departs = _departure(context, plan, rest)
+    if departs is not None:
+        return departs
     if own is None:
         return "optimal"
     return own if own.endswith(context.terms.off) else f"{context.terms.verb}s {own}"
+
+
+def _departure(context: Context, plan: int, others: list[int]) -> str | None:
+    """What a plan does and none of the others, however small its part is: over the variables of the states, in a single state, or
+    in a region of the map."""
+    if not others:
+        return None
+    if context.rules is not None:
+        return departure(context.survey, context.rules, plan, others)
+    if context.choices is None:
+        place = difference(context, plan, others)
+        return (None if place is None else place.how) or _more_often(context, plan, others)
+    own, rest = context.choices[plan], context.choices[others]
+    alone = (own >= 0) & (rest != own).all(axis=0)
+    time = np.where(alone, context.survey.by_state[plan], 0.0)
+    state = int(np.argmax(time))
+    if time[state] < SEEN:
+        return None
+    return f"{does(context.plans.mdp.action_name(int(own[state])))} in {plain(context.plans.mdp.state_name(state))}"
+
+
+def _more_often(context: Context, plan: int, others: list[int]) -> str | None:
+    """The action that a plan takes more often than each of the others."""
+    shares = action_shares(context.plans)
+    more = (shares[plan] - shares[others]).min(axis=0)
+    action = int(np.argmax(more))
+    return f"{does(context.plans.mdp.action_names[action])} more often" if more[action] >= VISIBLE else None
 
 
 # ---- no two alike -------------------------------------------------------------------------------
@@ -195,7 +240,7 @@ def _by_loss(context: Context, plan: int, leaders: list[int]) -> str:
 def _distinct(context: Context, titles: list[str]) -> list[str]:
     """Make titles unique: add what distinguishes plans with the same title, and their numbers if nothing does."""
     result = list(titles)
-    for words in (_qualifier, _loss):
+    for words in (_qualifier, _loss, _otherwise):
         result = _qualified(titles, result, lambda group, plan, words=words: words(context, group, plan))
     counts = Counter(result)
     result = [f"{title} ({plan + 1})" if counts[title] > 1 else title for plan, title in enumerate(result)]
@@ -221,6 +266,11 @@ def _loss(context: Context, group: list[int], plan: int) -> str | None:
     own = context.earnings[plan]
     alone = [context.earnings[other] for other in group].count(own) == 1
     return own if alone and own is not None and own.endswith(context.terms.off) else None
+
+
+def _otherwise(context: Context, group: list[int], plan: int) -> str | None:
+    """What it does and those with the same title do not."""
+    return _departure(context, plan, [other for other in group if other != plan])
 
 
 def _qualifier(context: Context, group: list[int], plan: int) -> str | None:

@@ -6,7 +6,8 @@ Settings follow a question mark: `nine-rooms:7?correct_transition=0.8&step_rewar
 settings. Some settings change a model of any format after it was read, in this order:
 
 - `restart=LABEL` restarts episodes at the states with that label (files only);
-- `without=LABEL`, which may be repeated, leaves plans that never enter these states (`MDP.without`);
+- `without=LABEL` and `without_action=ACTION`, which may be repeated, leave plans that never enter these states and never take
+  these actions (`MDP.without`);
 - `minimise=true` minimises the reward, which is a cost (`MDP.minimising`).
 """
 
@@ -28,9 +29,10 @@ from manyways.formats.text_maps import CHARACTERS, TEXT_MAPS
 from manyways.model.costs import looks_like_a_cost
 from manyways.model.mdp import MDP
 
-RESTART, WITHOUT, MINIMISE = "restart", "without", "minimise"
-CHANGES: dict[str, Parser] = {RESTART: any_text, WITHOUT: any_text, MINIMISE: truth}
+RESTART, WITHOUT, WITHOUT_ACTION, MINIMISE = "restart", "without", "without_action", "minimise"
+CHANGES: dict[str, Parser] = {RESTART: any_text, WITHOUT: any_text, WITHOUT_ACTION: any_text, MINIMISE: truth}
 """The settings that change a model after it was read."""
+REPEATED = (WITHOUT, WITHOUT_ACTION)
 
 
 def read(source: Any, *, absorbing: bool = False) -> MDP:
@@ -116,8 +118,8 @@ def _changed(mdp: MDP, changes: Mapping[str, Any], source: str) -> MDP:
             known = ", ".join(mdp.labels) or "none"
             raise SourceError(f"{source}: there is no label {label!r} to restart at; the model has {known}")
         mdp = mdp.restarting_at(mdp.labels[label], label)
-    if WITHOUT in changes:
-        mdp = mdp.without(labels=changes[WITHOUT])
+    if WITHOUT in changes or WITHOUT_ACTION in changes:
+        mdp = mdp.without(labels=changes.get(WITHOUT), actions=changes.get(WITHOUT_ACTION))
     return mdp.minimising() if changes.get(MINIMISE, mdp.costs) != mdp.costs else mdp
 
 
@@ -169,7 +171,7 @@ def _exists(path: str) -> bool:
 
 
 def _settings(query: str, kind: Format, source: str, more: Mapping[str, Parser]) -> dict[str, Any]:
-    """The settings after the question mark, each parsed as the format or `more` says; `without` is a list."""
+    """The settings after the question mark, each parsed as the format or `more` says; bans are lists."""
     parsers = {**kind.settings, **more}
     settings: dict[str, Any] = {}
     for key, value in parse_qsl(query, keep_blank_values=True):
@@ -181,5 +183,5 @@ def _settings(query: str, kind: Format, source: str, more: Mapping[str, Parser])
         except ValueError:
             expected = (parse.__doc__ or "").strip().rstrip(".").lower()
             raise SourceError(f"{source}: {key} must be {expected}, found {value!r}") from None
-        settings[key] = [*settings.get(key, []), parsed] if key == WITHOUT else parsed
+        settings[key] = [*settings.get(key, []), parsed] if key in REPEATED else parsed
     return settings

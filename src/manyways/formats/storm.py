@@ -112,6 +112,11 @@ def _errors_about(path: Path) -> Iterator[None]:
         raise SourceError(f"{path}: Storm cannot read it: {' '.join(message.split())}") from None
 
 
+def _example(kind: Any) -> str:
+    """A value for a constant of a type of Storm's."""
+    return "true" if kind.is_boolean else "0.5" if kind.is_rational else "3"
+
+
 def _build(stormpy: Any, path: Path, constants: str) -> tuple[Any, set[str]]:
     """The model of a PRISM or JANI file, and the variables that are not shown in the names of states."""
     hidden: set[str] = set()
@@ -123,11 +128,12 @@ def _build(stormpy: Any, path: Path, constants: str) -> tuple[Any, set[str]]:
     else:
         program = stormpy.parse_prism_program(path, prism_compatibility=True)
     program, _ = stormpy.instantiate_constants(program, constants)
-    undefined = [constant.name for constant in program.constants if not constant.defined]
+    undefined = [constant for constant in program.constants if not constant.defined]
     if undefined:
-        example = ",".join(f"{name}=3" for name in undefined)
+        names = ", ".join(constant.name for constant in undefined)
+        example = ",".join(f"{constant.name}={_example(constant.type)}" for constant in undefined)
         raise SourceError(
-            f"{path} does not define {', '.join(undefined)}; give every constant a value, as in {path.name}?const={example}"
+            f"{path} does not define {names}; give every constant a value, as in {path.name}?const={example}"
         )
     options = stormpy.BuilderOptions()
     options.set_build_choice_labels(True)

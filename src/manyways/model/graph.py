@@ -13,6 +13,7 @@ end component with all its choices, so there must be exactly one of these, and n
 from __future__ import annotations
 
 from typing import NoReturn
+from urllib.parse import parse_qsl
 
 import numpy as np
 from scipy.sparse import csgraph
@@ -23,6 +24,8 @@ from manyways.model.search import collapse, peeled, reachable, rows_of
 from manyways.types import Bools, Ints, Sparse
 
 NAMED_AT_MOST = 4
+BANS = ("without", "without_action")
+"""The settings of a source that ban something."""
 
 
 def levels_towards(mdp: MDP, targets: Bools) -> Ints:
@@ -122,10 +125,17 @@ def _refuse(mdp: MDP) -> NoReturn:
             "keep only what the start can reach with mdp.restricted_to(manyways.reachable_from_start(mdp)) "
             f"({np.count_nonzero(reached)} of {mdp.n_states} states), "
         )
+    banned = [value for name, value in parse_qsl((mdp.source or "").partition("?")[2]) if name in BANS]
+    without, less = "", ""
+    if banned:
+        without, less = (
+            f" without {' and '.join(map(repr, banned))}",
+            f"ban less than {' and '.join(map(repr, banned))}, ",
+        )
     raise NotWeaklyAccessible(
-        f"{mdp.name} is not weakly accessible: a policy can stay forever in each of {len(components)} separate sets of "
+        f"{mdp.name}{without} is not weakly accessible: a policy can stay forever in each of {len(components)} separate sets of "
         f"states, {listing}, so the long-run average depends on the start; ",
-        in_python=f"{restrict}use Discounted(0.99), or make the final states lead back to the start with "
+        in_python=f"{less}{restrict}use Discounted(0.99), or make the final states lead back to the start with "
         "mdp.restarting_at(states)",
-        on_command_line="use --discount 0.99, or restart episodes at the states of a label with --restart LABEL",
+        on_command_line=f"{less}use --discount 0.99, or restart episodes at the states of a label with --restart LABEL",
     )

@@ -35,7 +35,7 @@ def guarantee(plans: LimitedPlans) -> str | None:
     None if plans were not limited.
     """
     limits, terms, unit = plans.limits, terms_of(plans.mdp), plans.criterion.unit
-    who = "Every plan" if len(plans.kept_below) == 0 else "Every new plan"
+    who = "Every new plan" if plans.kept_below else "Every plan" if plans.k > 1 else "It"
     parts = []
     if limits.floor is not None:
         edge = "at most" if terms.sign < 0 else "at least"

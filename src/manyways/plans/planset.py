@@ -33,8 +33,8 @@ from manyways.types import Floats
 if TYPE_CHECKING:
     import pandas
 
-NEAR_DUPLICATE = 0.01
-"""Plans closer than this (in nats, of at most 0.693) count as nearly the same."""
+NEARLY_SAME = 0.1
+"""Plans closer than this share of what their behaviour calls different count as nearly the same: 0.01 nats by default."""
 
 PAGE = "manyways.report"
 """The module that renders the page. It needs plan sets, so it is found by name, as pandas finds its plotting backend."""
@@ -157,7 +157,7 @@ class PlanSet(Sequence["Plan"]):
     @property
     def near_duplicates(self) -> list[tuple[int, int]]:
         """Pairs of plans (counted from 0) that are nearly the same."""
-        first, second = np.nonzero(np.triu(self.distances < NEAR_DUPLICATE, 1))
+        first, second = np.nonzero(np.triu(self.distances < NEARLY_SAME * self.behaviour.apart, 1))
         return [(int(i), int(j)) for i, j in zip(first, second, strict=True)]
 
     @cached_property
@@ -270,7 +270,7 @@ class Plan:
         return hashlib.sha256(content).hexdigest()[:16]
 
     def act(self, observation: Observation, rng: np.random.Generator) -> int:
-        """The number of an action; see `Policy.act`."""
+        """The number of an action, whose name is `plans.mdp.action_names[number]`; see `Policy.act`."""
         return self.policy.act(observation, rng)
 
     def rollout(self, steps: int, rng: np.random.Generator) -> Rollout:

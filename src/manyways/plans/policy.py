@@ -82,7 +82,8 @@ class Policy:
         return {**named, **{observation: state for state, observation in enumerate(seen)}}
 
     def act(self, observation: Observation, rng: np.random.Generator) -> int:
-        """The number of an action, drawn from the policy, as a Gymnasium agent needs it.
+        """The number of an action, drawn from the policy, as a Gymnasium agent needs it; its name is
+        `mdp.action_names[number]`.
 
         Args:
             observation: one of the environment that the model was read from; for other models, the number of a state. It

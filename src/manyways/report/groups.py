@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 
-from manyways.describe import Survey
+from manyways.describe import Survey, rules_of
 from manyways.types import Floats
 
 COLOURS = 8
@@ -44,9 +44,11 @@ def groups_of(survey: Survey) -> list[Group] | None:
 
 
 def alike_groups(survey: Survey) -> list[list[int]]:
-    """The plans in groups: two plans that are alike, directly or through others, are in one."""
-    k = survey.plans.k
+    """The plans in groups: two plans that are alike or act by the same rule, directly or through others, are in one."""
+    k, rules = survey.plans.k, rules_of(survey)
     alike = np.array([[survey.likeness.alike(i, j) for j in range(k)] for i in range(k)])
+    if rules is not None:
+        alike |= np.array([[one.same_as(other) for other in rules] for one in rules])
     number = connected_components(csr_array(alike), directed=False)[1]
     return [np.flatnonzero(number == group).tolist() for group in range(number.max() + 1)]
 

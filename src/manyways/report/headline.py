@@ -105,7 +105,7 @@ def strip(plans: PlanSet, tints: Sequence[int], loss: Measure) -> dict[str, Any]
     """How good each plan is by its loss, as dots on a line that ends at the best possible; None where shares mean nothing."""
     terms, best = terms_of(plans.mdp), plans.optimal_reward
     lost = np.maximum(best - plans.rewards, 0.0)
-    if abs(best) <= negligible(plans) or lost.max() > abs(best) or plans.k == 1:
+    if abs(best) <= negligible(plans) or lost.max() > abs(best) or plans.k == 1 or np.ptp(lost) < TINY * abs(best):
         return None
     share = 100 * lost / abs(best)
     most = max(float(share.max()), 0.1) * 1.12

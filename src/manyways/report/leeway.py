@@ -1,28 +1,39 @@
-"""What is certain and what is free, as bars for the page: the range of time in each label, with a mark for each plan."""
+"""What is certain and what is free, as bars for the page: the range of time in each label, and in each room and
+passage of a map, with a mark for each plan."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from manyways.describe.wording import percent, short
+from manyways.model.mdp import MDP
 from manyways.plans.planset import PlanSet
 from manyways.ranges import Range, freedom_of
-from manyways.types import Floats
+from manyways.report.named_places import regions_by_name
+from manyways.types import Bools, Floats
 
-MOST_LABELS, MOST_STATES = 12, 20_000
-"""Two linear problems are solved for each label, so larger models get no bars; `manyways freedom` has no such limit."""
+MOST_PLACES, MOST_STATES = 12, 20_000
+"""Two linear problems are solved for each place, so larger models get no bars; `manyways freedom` has no such limit."""
 OVERLAP = 4.0
 """Marks nearer than this, in percent of the longest bar, are drawn as one."""
 
 
 def leeway(plans: PlanSet, by_state: Floats) -> list[dict[str, Any]]:
-    """One row for each label: its range and the time (k, S) of each plan, in percent of the longest bar."""
-    labels = plans.mdp.labels
-    if not plans.limits.any or not 0 < len(labels) <= MOST_LABELS or plans.mdp.n_states > MOST_STATES:
+    """One row for each place: its range and the time (k, S) of each plan, in percent of the longest bar."""
+    if not plans.limits.any or plans.mdp.n_states > MOST_STATES:
         return []
-    ranges = [found for found in freedom_of(plans) if found.most > 1e-6]
+    places = _places(plans.mdp)
+    if not 0 < len(places) <= MOST_PLACES:
+        return []
+    ranges = [found for found in freedom_of(plans, places) if found.most > 1e-6]
     longest = max((found.most for found in ranges), default=1.0)
-    return [_row(found, [float(row[labels[found.name]].sum()) for row in by_state], longest) for found in ranges]
+    return [_row(found, [float(row[places[found.name]].sum()) for row in by_state], longest) for found in ranges]
+
+
+def _places(mdp: MDP) -> dict[str, Bools]:
+    """(S,) the states of each label and, if they are not too many, of each room and passage of the map."""
+    regions = {} if mdp.layout is None else regions_by_name(mdp)
+    return {**mdp.labels, **regions} if len(mdp.labels) + len(regions) <= MOST_PLACES else dict(mdp.labels)
 
 
 def _row(found: Range, times: list[float], longest: float) -> dict[str, Any]:

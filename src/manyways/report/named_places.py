@@ -38,11 +38,17 @@ def named_places(mdp: MDP, shown: Floats) -> list[tuple[str, Bools]]:
 
 def _parts_of_map(mdp: MDP, layout: Grid) -> list[tuple[str, Bools]]:
     """Rooms and passages; where there are none, or too many to name them, the nine parts of the map."""
+    regions = regions_by_name(mdp)
+    return [(f"the {short(name)}", mask) for name, mask in regions.items()] if regions else _ninths(layout)
+
+
+def regions_by_name(mdp: MDP) -> dict[str, Bools]:
+    """(S,) the states of each room and passage of a map; empty where there are none, or too many to name them."""
     regions = find_regions(mdp)
     telling = [name for name in regions.names if " " in name]  # "room" alone says nothing
     if 1 < len(telling) <= MOST_REGIONS and len(regions.names) <= MOST_REGIONS:
-        return [(f"the {short(name)}", regions.of_state == i) for i, name in enumerate(regions.names)]
-    return _ninths(layout)
+        return {name: regions.of_state == i for i, name in enumerate(regions.names)}
+    return {}
 
 
 def ninths_of_map(mdp: MDP) -> list[tuple[str, Bools]]:

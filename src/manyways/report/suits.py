@@ -29,11 +29,16 @@ MOST_STATES = 20_000
 """Larger models get no such part of the page."""
 ASKED, ASKED_UP_TO = 60, 2_500
 """The possible gain of so many people is computed, by one solve each, in models up to this size."""
+FEW = 0.1
+"""If fewer people than this share could gain anything, shares of their gains say nothing about the set."""
 TELLING = 0.15
 """A place is named if it makes up at least this share of what the plan is worth to its people."""
 SECOND, NAMED = 0.5, 2
 """Two places are named at most, the second if it makes up at least half as much as the first."""
 LITTLE_TIME = 0.005
+
+Reasons = tuple[tuple[bool, str], ...]
+"""Places, each with whether it is liked (True) or disliked."""
 
 
 def suits_of(plans: PlanSet, canvas: Canvas | None) -> dict[str, Any] | None:
@@ -43,32 +48,55 @@ def suits_of(plans: PlanSet, canvas: Canvas | None) -> dict[str, Any] | None:
     found = audience(plans)
     by_room, by_ninth = named_places(plans.mdp, plans.occupancies), ninths_of_map(plans.mdp)
 
-    def words(i: int) -> str:
-        x, wish = plans.occupancies, found.wishes[i]
-        return sentence(x, wish, i, by_room) or sentence(x, wish, i, by_ninth) if found.shares[i] > 0 else ""
+    everyone = range(plans.k)
 
+    x, taken = plans.occupancies, found.shares > 0
+    why = [
+        likes(x, wish, i, by_room) or likes(x, wish, i, by_ninth) if taken[i] else ()
+        for i, wish in enumerate(found.wishes)
+    ]
+    known = [likes(x, wish, i, [*by_room, *by_ninth], weakly=True) for i, wish in enumerate(found.wishes)]
     return {
-        "plans": [{"share": percent(float(found.shares[i])), "sentence": words(i)} for i in range(plans.k)],
+        "plans": [
+            {"share": percent(float(found.shares[i])), "sentence": sentence(_distinct(why, known, i))} for i in everyone
+        ],
         "gain": _gain(plans) if plans.mdp.n_states <= ASKED_UP_TO else None,
         "pictures": None if canvas is None else _pictures(plans, found, canvas),
     }
 
 
-def sentence(x: Floats, wish: Floats, i: int, named: list[tuple[str, Bools]]) -> str:
-    """Best for whom: (k, N) the occupancies of the set, (N,) the mean preference of those who take plan i."""
+def _distinct(why: list[Reasons], known: list[Reasons], i: int) -> Reasons:
+    """The reasons for plan i; if others have the same, with one more that is not known of them, where there is one."""
+    same = [j for j, other in enumerate(why) if j != i and other == why[i]]
+    if not same or not why[i]:
+        return why[i]
+    theirs = {reason for j in same for reason in known[j]}
+    return (*why[i], *[reason for reason in known[i] if reason not in theirs and reason not in why[i]][:1])
+
+
+def likes(x: Floats, wish: Floats, i: int, named: list[tuple[str, Bools]], weakly: bool = False) -> Reasons:
+    """Why people take plan i: (k, N) the occupancies of the set, (N,) the mean preference of those who take plan i. The strongest
+    reasons or, with `weakly`, all of them."""
     typical = x.mean(axis=0)
     more = x[i] - typical
     gain = (wish - wish @ typical) * more
     whole = float(gain.sum())
     parts = [(float(gain[own].sum()), float(more[own].sum()), name) for name, own in named]
-    least = max(TELLING * whole, SECOND * max((part for part, _, _ in parts), default=0.0))
-    liked, avoided = [], []
+    least = 0.0 if weakly else max(TELLING * whole, SECOND * max((part for part, _, _ in parts), default=0.0))
+    found: list[tuple[bool, str]] = []
     for part, time, name in sorted(parts, reverse=True):
-        if part < least or part <= 0 or len(liked) + len(avoided) == NAMED:
+        if part < least or part <= 0 or (len(found) == NAMED and not weakly):
             break
         if abs(time) > LITTLE_TIME:
-            (liked if time > 0 else avoided).append(name)
-    wishes = [f"{verb} {joined(names)}" for verb, names in (("like", liked), ("would rather avoid", avoided)) if names]
+            found.append((time > 0, name))
+    return tuple(found)
+
+
+def sentence(reasons: Reasons) -> str:
+    """Best for whom, in words; empty without a reason."""
+    verbs = {True: "like", False: "would rather avoid"}
+    named = {verb: [name for is_liked, name in reasons if is_liked == liked] for liked, verb in verbs.items()}
+    wishes = [f"{verb} {joined(names)}" for verb, names in named.items() if names]
     return f"Best if you {' and '.join(wishes)}." if wishes else ""
 
 
@@ -77,7 +105,13 @@ def _gain(plans: PlanSet) -> dict[str, str] | None:
     found = served(plans, persons=ASKED)
     if not found.possible.any():
         return None
-    return {"share": f"{100 * found.share:.0f}", "worst": f"{100 * found.worst_tenth:.0f}", "persons": str(ASKED)}
+    gaining = int(np.count_nonzero(found.possible))
+    return {
+        "share": f"{100 * found.share:.0f}",
+        "worst": f"{100 * found.worst_tenth:.0f}",
+        "persons": str(ASKED),
+        "few": str(gaining) if gaining < FEW * ASKED else "",
+    }
 
 
 def _pictures(plans: PlanSet, found: Audience, canvas: Canvas) -> list[dict[str, Any] | None]:

@@ -136,6 +136,7 @@ def _boxes(
     width, height = LEFT + columns * (wide + GAP), rows * (BOX_HEIGHT + GAP) + BELOW
     return {
         "form": "boxes",
+        "most": percent(most),
         "width": width,
         "height": height,
         "pixel": round(width / 690, 3),

@@ -75,6 +75,7 @@ def measure_table(measured: list[Measure], k: int, best: dict[str, float | None]
         reference = [texts_of(measure)[-1] for measure in both]
     return {
         "columns": columns,
+        "folded": k > NUMBERED_CELLS,
         "rows": [[column[i] for column in cells] for i in range(k)],
         "same": same,
         "best": reference,

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import combinations
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
@@ -121,7 +122,7 @@ def view_of(
         "table": measure_table(measured, plans.k, reference),
         "distances": distance_table(plans),
         "duplicates": _duplicates(plans, survey),
-        "chart": price_chart(plans, sweep, tints),
+        "chart": price_chart(plans, sweep, tints) if plans.k > 1 or sweep is not None else None,
         "leeway": leeway(plans, survey.by_state),
         "suits": suits,
         "facts": facts(plans),
@@ -198,6 +199,8 @@ def _difference(survey: Survey) -> str:
     if likeness.all_same_way:
         return "All of them go the same way and differ only in detail."
     groups = alike_groups(survey)
+    if len(groups) == 1 and not any(likeness.alike(i, j) for i, j in combinations(groups[0], 2)):
+        return "They act by the same rule, in different states."
     if len(groups) == 1:
         return "They are alike and differ only in detail."
     alike = [group for group in groups if len(group) > 1]
@@ -206,7 +209,11 @@ def _difference(survey: Survey) -> str:
     share = "share most of their way" if likeness.near is not None else "are alike"
     if len(alike) > NAMED_GROUPS or max(map(len, alike)) > NAMED_PLANS:
         return f"They are of {len(groups)} kinds; plans of one kind {share}."
-    named = [f"plans {joined([str(plan + 1) for plan in group])} {share}" for group in alike]
+    by_rule = [not any(likeness.alike(i, j) for i, j in combinations(group, 2)) for group in alike]
+    named = [
+        f"plans {joined([str(plan + 1) for plan in group])} {'act by the same rule' if same else share}"
+        for group, same in zip(alike, by_rule, strict=True)
+    ]
     rest = "the others are really different" if len(groups) > len(alike) else "otherwise they are really different"
     return f"{raised('; '.join(named))}; {rest}."
 

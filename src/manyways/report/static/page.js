@@ -23,7 +23,7 @@ class Stage {
       const now = Math.max(this.step, 0);
       this.element.replaceChildren(...this.run.at.slice(Math.max(0, now - 8), now + 1).map((choice) => item(data.visited[choice])));
     }
-    if (this.moment) this.moment.textContent = this.step < 0 ? "" : this.caption();
+    if (this.moment) this.moment.textContent = this.step < 0 ? (drawn ? "" : "the start; press Play both to see the run") : this.caption();
   }
   caption() {
     const step = this.step, { met, ends, earned, at } = this.run;
@@ -289,7 +289,8 @@ function handedOut(plan) {
   address.addEventListener("focus", () => address.select());
   here.append(address);
   const command = element("p", { className: "hint" });
-  command.append("On the command line: ", element("code", { textContent: `manyways export ${get("plans").dataset.file} policy.json --plan ${plan + 1}` }));
+  const metric = (data.plans[plan].routes || []).some(([ending]) => ending.endsWith("yaml")), layer = metric ? " --layer time.pgm" : "";
+  command.append("On the command line: ", element("code", { textContent: `manyways export ${get("plans").dataset.file} policy.json --plan ${plan + 1}${layer}` }));
   if (get("plans").dataset.unsaved) command.append(" (after saving the plans: ", element("code", { textContent: 'plans.save("plans.mw")' }), ")");
   return [...(files.length ? [line] : []), here, command];
 }
