@@ -188,7 +188,7 @@ def test_only_classes_of_an_axis_can_be_registered(kind):
 
 
 def test_a_name_is_taken_once():
-    with pytest.raises(mw.SettingError, match=r"a method named VertexAscent is registered already"):
+    with pytest.raises(mw.SettingError, match=r"the method VertexAscent is registered already"):
         mw.register(dataclass(frozen=True)(type("VertexAscent", (mw.FrankWolfe,), {})))
     with pytest.raises(mw.SettingError, match=r"files that end in \.drn belong to the format"):
         mw.register(mw.Format("mine", arrows.read_arrows, endings=(".drn",)))

@@ -60,7 +60,7 @@ class Registry(Generic[Kind]):
         known = self._classes.get(kind.__name__)
         if known is not None and (known.__module__, known.__qualname__) != (kind.__module__, kind.__qualname__):
             raise SettingError(
-                f"a {self.noun} named {kind.__name__} is registered already, from {known.__module__}; rename the class"
+                f"the {self.noun} {kind.__name__} is registered already, from {known.__module__}; rename the class"
             )
         self._classes[kind.__name__] = kind
         return kind  # pyright: ignore[reportReturnType] (narrowed above)

@@ -27,7 +27,7 @@ from manyways.polytope import Criterion, Polytope
 from manyways.types import Bools, Floats, Ints
 
 LONGER = 2.0
-"""A plan that takes more than this many times as long does not count as getting through."""
+"""A plan that takes more than twice as long does not count as getting through."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +66,11 @@ class Survival:
     has_goal: bool
 
     @property
+    def has_trips(self) -> bool:
+        """Whether the model has trips; otherwise only values are known."""
+        return not bool(np.isnan(self.open.reaches).all())
+
+    @property
     def best_reaches(self) -> Floats:
         """(J,) the chance that the surest plan of the set still reaches the goal."""
         return self.closed.reaches.max(axis=0)
@@ -88,7 +93,7 @@ class Survival:
     def sentence(self, j: int) -> str:
         """What happens if closure j (counted from 0) is closed, in plain words."""
         told = f"With {self.closures[j].name} closed"
-        if np.isnan(self.open.reaches).all():
+        if not self.has_trips:
             return f"{told}, {self._values_told(j)}."
         if self.replanned.reaches[j] <= 0:
             return f"{told}, no plan at all {self._does}."

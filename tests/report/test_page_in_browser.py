@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from coverage_objective import Coverage
+from breadth_objective import Breadth
 from page_files import page_data
 from playwright.sync_api import Browser, Page, expect
 
@@ -360,7 +360,7 @@ def test_in_a_notebook_it_is_a_frame_that_works(browser: Browser, rooms):
 
 
 @needs_browser
-@pytest.mark.parametrize(("objective", "sent"), [(mw.MeanDivergence(2.0), 2.0), (Coverage(), None)], ids=str)
+@pytest.mark.parametrize(("objective", "sent"), [(mw.MeanDivergence(2.0), 2.0), (Breadth(), None)], ids=str)
 def test_the_form_sends_a_tradeoff_only_if_there_is_one(browser: Browser, objective, sent):
     """The live page with a server that only records what is asked."""
     plans, asked = mw.plan("four-rooms:1", 2, objective=objective), []

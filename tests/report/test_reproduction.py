@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from coverage_objective import Coverage
+from breadth_objective import Breadth
 from typer.testing import CliRunner
 
 import manyways as mw
@@ -114,7 +114,7 @@ def test_what_no_command_can_say_is_a_call_that_gives_the_same_plans_again(tmp_p
     more = {
         "method": {"method": mw.VertexAscent(stages=(1.0, 0.1))},
         "behaviour": {"behaviour": mw.Labels(("door",))},
-        "objective": {"tradeoff": None, "objective": Coverage()},
+        "objective": {"tradeoff": None, "objective": Breadth()},
         "limits": {"tradeoff": None, "slack": 0.02, "longer": 0.5, "randomised": True, "fewer": True},
     }.get(change, {})
     plans = mw.plan(source, 2, **({"tradeoff": 3.0} | more))
@@ -132,12 +132,12 @@ def test_what_no_command_can_say_is_a_call_that_gives_the_same_plans_again(tmp_p
 
 
 def test_classes_from_outside_are_imported_by_the_program():
-    plans = mw.plan("four-rooms:1", 2, objective=Coverage())
-    assert reproduction(plans, None)["text"].startswith("import manyways as mw\nimport coverage_objective\n")
+    plans = mw.plan("four-rooms:1", 2, objective=Breadth())
+    assert reproduction(plans, None)["text"].startswith("import manyways as mw\nimport breadth_objective\n")
 
 
 def test_the_facts_are_what_was_set_and_found():
-    plans = mw.plan("four-rooms:1", 2, objective=Coverage(), seed=3)
+    plans = mw.plan("four-rooms:1", 2, objective=Breadth(), seed=3)
     found = dict(facts(plans))
     assert "mean reward + coverage of the choices; mean reward" in found["Objective"]
     assert found["What counts as different"] == "what is done where: StateActions()"

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from coverage_objective import Coverage
+from breadth_objective import Breadth
 
 import manyways as mw
 from manyways.plans.certificate import Check
@@ -63,7 +63,7 @@ LIVE = Live(1, ({"number": 1, "label": "plans.mw: 3 plans"},), {}, 0)
 def test_objectives_without_a_tradeoff(source):
     if source.startswith("gym:"):
         pytest.importorskip("gymnasium")
-    plans = mw.plan(source, 3, objective=Coverage())
+    plans = mw.plan(source, 3, objective=Breadth())
     shown = view_of(plans)
     assert (plans.tradeoff, shown["settings"]["tradeoff"]) == (None, None)
     for page in (render(shown), render(shown, LIVE)):

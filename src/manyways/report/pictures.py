@@ -125,6 +125,11 @@ def picture_of(by_state: Floats, canvas: Canvas) -> dict[str, Any]:
     return {"peak": peak, "time": _text(np.round(255 * np.sqrt(time / peak)).astype(np.uint8))}
 
 
+def bytes_text(shares: Floats) -> str:
+    """Shares of 0 to 1 as text for the script: a byte each."""
+    return _text(np.round(255 * shares).astype(np.uint8))
+
+
 def floats_text(array: Floats) -> str:
     """Numbers as text for the script: 32-bit floats."""
     return _text(array.astype("<f4"))

@@ -31,6 +31,7 @@ from manyways.report.handing_out import handed_out, routes_handed_out
 from manyways.report.headline import chips, headline, strip
 from manyways.report.leeway import leeway
 from manyways.report.offers import offers_of
+from manyways.report.outcomes import changes, closing, trips_told
 from manyways.report.overview import directions, map_overview, reached_cells, route_of
 from manyways.report.pictures import Canvas, bars, canvas_of, choice_name, map_marks, picture_of, world_of
 from manyways.report.reference import best_of
@@ -81,6 +82,7 @@ def view_of(
     if overview is not None and overview["kind"] == "table":  # there colour is what a plan does
         tints = [INK if tint else 0 for tint in tints]
     reference = None if best is None else {m.name: m.values[best[1]] for m in measures(best[0])}
+    closed, trips = closing(plans, canvas), trips_told(plans)
     costs = [[*own, *_metres(plans, i)] for i, own in enumerate(chips(plans, measured, reference))]
     tradeoff = None if plans.tradeoff in (None, inf) else f"{plans.tradeoff:.6g}"
     return {
@@ -112,7 +114,8 @@ def view_of(
         else ["csv", "json", *(["yaml"] if plans.mdp.layout.unit == "m" else [])],
         "marks": map_marks(plans.mdp),
         "cards": [
-            _card(plans, i, words, measured, survey.by_state[i], suits) | {"tint": tints[i], "chips": costs[i]}
+            _card(plans, i, words, measured, survey.by_state[i], suits)
+            | {"tint": tints[i], "chips": costs[i], "trip": () if trips is None else trips[i]}
             for i in range(plans.k)
         ],
         "terms": terms,
@@ -125,6 +128,7 @@ def view_of(
         "chart": price_chart(plans, sweep, tints) if plans.k > 1 or sweep is not None else None,
         "leeway": leeway(plans, survey.by_state),
         "suits": suits,
+        "closing": closed,
         "facts": facts(plans),
         "certificate": None if plans.certificate is None else checks(plans.certificate),
         "verified": plans.certificate is not None and plans.certificate.ok,
@@ -140,6 +144,8 @@ def view_of(
             "tints": tints,
             "file": _file_name(plans.mdp),
             "policies": handed_out(plans),
+            "closures": None if closed is None else closed.pop("data"),
+            "changes": changes(plans, canvas),
         },
     }
 

@@ -19,7 +19,7 @@ function rgb(colour) {
 }
 function readColours() {
   const style = getComputedStyle(document.documentElement);
-  for (const name of ["map", "time", "wall", "start", "goal", "on-mark", "runner", "left", "right", "better"]) colours[name] = rgb(style.getPropertyValue("--" + name).trim());
+  for (const name of ["map", "time", "wall", "start", "goal", "on-mark", "runner", "left", "right", "better", "worse"]) colours[name] = rgb(style.getPropertyValue("--" + name).trim());
 }
 const css = (name) => `rgb(${colours[name].join(" ")})`;
 const blend = (from, to, share) => from.map((value, i) => value + (to[i] - value) * share);

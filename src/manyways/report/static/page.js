@@ -185,7 +185,7 @@ get("plans").addEventListener("keydown", (event) => {
 });
 addEventListener("keydown", (event) => {
   if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "Escape") { clearRunners(); if (picked !== null) pick(null); pin(null); }
+  if (event.key === "Escape") { if (closed !== null) close(null); clearRunners(); if (picked !== null) pick(null); pin(null); }
   else if (/^[1-9]$/.test(event.key) && cards[event.key - 1]) pin(Number(event.key) - 1);
 });
 
@@ -332,6 +332,18 @@ function compare(one, other) {
   const much = one === other ? "the same plan twice" : data.grades[data.likeness[one][other]];
   get("apart").textContent = `Plans ${one + 1} and ${other + 1} are ${much}: distance ${apart.toFixed(2)} of at most 0.69.`;
   showDifference(data.plans[one], data.plans[other]);
+  showChange(one, other);
+}
+
+// What changing over from one plan to the other costs, in words and as a map.
+function showChange(one, other) {
+  const change = data.changes ? data.changes[one][other] : { text: "" };
+  get("change").textContent = change.text;
+  if (!get("change-figure")) return;
+  get("change-figure").hidden = !change.cost;
+  if (!change.cost) return;
+  const cost = bytes(change.cost);
+  paint(get("change-map"), picture((cell) => (cost[cell] ? blend(ground(cell), colours.worse, 0.15 + (0.85 * cost[cell]) / 255) : ground(cell))));
 }
 
 function nameSides() {
@@ -448,6 +460,46 @@ if (get("distances")) get("distances").addEventListener("click", (event) => {
   if (button) showPair(...button.dataset.pair.split(" ").map(Number));
 });
 
+// ---- closing something ------------------------------------------------------------------------
+
+// Close one of the things that may be closed, or open it again (null): cross it out on the map, and the plans that fail.
+let closed = null;
+function close(which) {
+  closed = which;
+  const own = which === null ? null : data.closures[which];
+  document.querySelectorAll("[data-close]").forEach((part) => part.setAttribute("aria-pressed", Number(part.dataset.close) === which));
+  document.querySelectorAll(".hero [data-of], table.closing [data-of]").forEach((part) => part.classList.toggle("shut", own !== null && own.lost.includes(Number(part.dataset.of))));
+  cards.forEach((card, i) => card.classList.toggle("shut", own !== null && own.lost.includes(i)));
+  get("closed-text").textContent = own ? own.sentence : "";
+  if (overview) {
+    get("moment").textContent = own ? own.sentence : "";
+    overview.querySelectorAll(".closable").forEach((door) => door.classList.toggle("on", Number(door.dataset.close) === which));
+  }
+}
+function toggleClosed(which) { close(closed === which ? null : which); }
+
+if (data.closures) {
+  get("closing").addEventListener("click", (event) => {
+    const button = event.target.closest("[data-close]");
+    if (button) toggleClosed(Number(button.dataset.close));
+  });
+  if (overview) data.closures.forEach((own, which) => {
+    if (!own.cells.length) return;
+    const scale = Number(overview.dataset.scale), door = drawing("g", { class: "closable", "data-close": which, role: "button", tabindex: 0, "aria-pressed": false, "aria-label": `Close ${own.name}` });
+    const title = drawing("title", {});
+    title.textContent = `Close ${own.name}`;
+    door.append(title);
+    for (const cell of own.cells) {
+      const x = (cell % world.columns) * scale, y = Math.floor(cell / world.columns) * scale, rim = 0.12 * scale;
+      door.append(drawing("rect", { x: x + rim / 2, y: y + rim / 2, width: scale - rim, height: scale - rim, rx: rim }));
+      door.append(drawing("path", { d: `M${x + 2 * rim} ${y + 2 * rim}l${scale - 4 * rim} ${scale - 4 * rim}m0 ${4 * rim - scale}l${4 * rim - scale} ${scale - 4 * rim}`, "stroke-width": 0.14 * scale }));
+    }
+    door.addEventListener("click", () => toggleClosed(which));
+    door.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); toggleClosed(which); } });
+    get("closed").append(door);
+  });
+}
+
 // ---- first drawing, and drawing again ---------------------------------------------------------
 
 function paintSuits() {
@@ -466,6 +518,7 @@ function redrawAll() {
     left.redraw();
     right.redraw();
     showDifference(data.plans[left.plan], data.plans[right.plan]);
+    showChange(left.plan, right.plan);
   }
 }
 readColours();

@@ -11,7 +11,7 @@ import manyways as mw
 
 @mw.register
 @dataclass(frozen=True)
-class Coverage(mw.Objective):
+class Breadth(mw.Objective):
     """Mean reward + the time on each choice by the plan that spends most on it."""
 
     def on(self, mdp, compared):

@@ -1,0 +1,168 @@
+"""What may become of the plans, for the page: if something is closed, on one trip, and when changing over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from manyways.changing_over import Switching, switching
+from manyways.describe.wording import counted, number, percent, quantity, raised, terms_of
+from manyways.errors import SettingError
+from manyways.model.closures import Closure, closures
+from manyways.model.mdp import MDP
+from manyways.model.occupancy import state_occupancy
+from manyways.model.trips import trips_of
+from manyways.plans.planset import PlanSet
+from manyways.report.pictures import Canvas, bytes_text
+from manyways.risks import Risk, risk
+from manyways.surviving import Survival, survival
+
+MOST_STATES, MOST_PLANS, MOST_CLOSURES = 2500, 12, 16
+"""Larger models and sets get none of this on the page; `manyways survival` and `manyways risk` have no such limits."""
+USED = 1e-6
+"""A closure that makes fewer steps fail than this, as a share of all steps, concerns no plan."""
+TIMED = 0.01
+
+
+def closing(plans: PlanSet, canvas: Canvas | None) -> dict[str, Any] | None:
+    """A table of plans and closures, and what the script needs to close one in the picture."""
+    if plans.mdp.n_states > MOST_STATES or plans.k > MOST_PLANS:
+        return None
+    chosen = _that_matter(plans)
+    if not chosen:
+        return None
+    found = survival(plans, chosen)
+    through = found.survivors if found.has_trips else np.ones((plans.k, len(chosen)), bool)
+    return {
+        "heading": "steps to the goal, or the chance of reaching it" if found.has_trips else terms_of(plans.mdp).noun,
+        "trips": found.has_trips,
+        "rows": [
+            [{"text": _cell(found, i, j), "lost": not through[i, j]} for j in range(len(chosen))]
+            for i in range(plans.k)
+        ],
+        "replanned": [_made_for_it(found, j) for j in range(len(chosen))],
+        "open": [_cell(found, i, None) for i in range(plans.k)],
+        "names": [closure.name for closure in chosen],
+        "data": [
+            {
+                "name": closure.name,
+                "sentence": found.sentence(j),
+                "lost": np.flatnonzero(~through[:, j]).tolist(),
+                "cells": [] if canvas is None else _cells(closure, canvas),
+            }
+            for j, closure in enumerate(chosen)
+        ],
+    }
+
+
+def _that_matter(plans: PlanSet) -> list[Closure]:
+    """The closures that concern some plan, those first that concern plans most."""
+    try:
+        found = closures(plans.mdp)
+    except SettingError:
+        return []
+    failing = np.array([(plans.occupancies @ closure.failing(plans.mdp)).max() for closure in found])
+    most = set(np.argsort(-failing, kind="stable")[:MOST_CLOSURES].tolist())
+    return [closure for j, closure in enumerate(found) if j in most and failing[j] > USED]
+
+
+def _cells(closure: Closure, canvas: Canvas) -> list[int]:
+    return np.unique(canvas.cells(canvas.layout.cells[closure.states])).tolist()
+
+
+def _cell(found: Survival, i: int, j: int | None) -> str:
+    outcomes, at = (found.open, (i,)) if j is None else (found.closed, (i, j))
+    return _told(found, *(float(row[at]) for row in (outcomes.reaches, outcomes.steps, outcomes.values)))
+
+
+def _made_for_it(found: Survival, j: int) -> str:
+    again = found.replanned
+    return _told(found, float(again.reaches[j]), float(again.steps[j]), float(again.values[j]))
+
+
+def _told(found: Survival, reaches: float, steps: float, value: float) -> str:
+    if not found.has_trips:
+        return "-" if np.isnan(value) else number(float(terms_of(found.plans.mdp).shown(value)))
+    if np.isnan(reaches):
+        return "-"
+    return percent(reaches) if reaches < 1 or np.isnan(steps) else quantity(steps)
+
+
+# ---- one trip ---------------------------------------------------------------------------------
+
+
+def trips_told(plans: PlanSet) -> list[tuple[str, ...]] | None:
+    """For each plan, sentences about what may happen on one trip; None for models without trips, or too large."""
+    trips = None if plans.mdp.n_states > MOST_STATES or plans.k > MOST_PLANS else trips_of(plans.mdp)
+    return None if trips is None else [_trip_told(plans.mdp, card) for card in risk(plans)]
+
+
+def _trip_told(mdp: MDP, card: Risk) -> tuple[str, ...]:
+    terms = terms_of(mdp)
+    told = []
+    if card.never_ends > 0:
+        told.append(f"{percent(card.never_ends)} of its trips never end.")
+    if card.returns is not None and card.spread > 1e-9 * (abs(card.mean) + 1):
+        worst, middle = (number(float(terms.shown(card.returns.quantile(share)))) for share in (0.05, 0.5))
+        mean = number(float(terms.shown(card.mean)))
+        bound = "less" if terms.sign > 0 else "more"
+        told.append(
+            f"One trip: {terms.noun} {mean} on average, {middle} in the middle of all trips; 1 in 20 has {worst} or {bound}."
+        )
+    if card.worst is not None and card.worst.met < 1 and card.worst.to_come < card.worst.at_start:
+        ahead, first = (number(float(terms.shown(value))) for value in (card.worst.to_come, card.worst.at_start))
+        told.append(
+            f"Worst off in {card.worst.name}, which {percent(card.worst.met)} of its trips meet: {terms.noun} {ahead} is still "
+            f"to come there, {first} at the start."
+        )
+    return tuple(told)
+
+
+# ---- changing over ----------------------------------------------------------------------------
+
+
+def changes(plans: PlanSet, canvas: Canvas | None) -> list[list[dict[str, Any]]] | None:
+    """For each pair of plans, what changing over costs and how long to watch; None for sets or models that are too large."""
+    if plans.mdp.n_states > MOST_STATES or not 1 < plans.k <= MOST_PLANS:
+        return None
+    return [[_change(plans, canvas, i, j) for j in range(plans.k)] for i in range(plans.k)]
+
+
+def _change(plans: PlanSet, canvas: Canvas | None, i: int, j: int) -> dict[str, Any]:
+    if i == j:
+        return {"text": ""}
+    found = switching(plans, i, j)
+    text = f"{_watching(found)} {_cost_told(plans, found)}".strip()
+    if canvas is None or np.isnan(found.mean):
+        return {"text": text}
+    time = state_occupancy(plans.mdp, plans.occupancies[i])
+    cost = np.where((time > 0) & ~found.free, np.nan_to_num(np.maximum(found.cost, 0.0)), 0.0)
+    by_cell = np.nan_to_num(canvas.means(np.where(time > TIMED * time.max(), cost, 0.0)))
+    full = float(by_cell.max())
+    return {"text": text, "cost": bytes_text(by_cell / full) if full > 0 else None}
+
+
+def _watching(found: Switching) -> str:
+    if np.isinf(found.watched):
+        return "Nobody who only watches can tell them apart."
+    unit = found.counted_in.removesuffix("s")
+    return f"Whoever watches {counted(found.watched, unit)} can tell them apart, wrong at most once in 20 times."
+
+
+def _cost_told(plans: PlanSet, found: Switching) -> str:
+    time = state_occupancy(plans.mdp, plans.occupancies[found.first])
+    if np.isnan(found.mean):
+        return ""
+    free = float(time[found.free].sum())
+    usual = np.flatnonzero((time > TIMED * time.max()) & ~found.free & (found.cost > 0))
+    one, other = found.first + 1, found.second + 1
+    if not len(usual):
+        return f"Changing over from plan {one} to plan {other} on the way costs next to nothing anywhere."
+    worst = int(usual[np.argmax(found.cost[usual])])
+    noun = terms_of(plans.mdp).noun
+    most = f"{number(float(found.cost[worst]))} in {noun}, in {plans.mdp.state_name(worst)}"
+    if free <= 0:
+        return f"Changing over from plan {one} to plan {other} on the way costs up to {most}."
+    where = f"where plan {one} spends {percent(free)} of its time"
+    return raised(f"changing over from plan {one} to plan {other} is free {where}, and costs up to {most}.")

@@ -1,0 +1,129 @@
+"""Closed doors, one trip and changing over on the page: every number again by luck or by the library, and in a browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from page_files import page_data
+from playwright.sync_api import Browser, expect
+
+import manyways as mw
+from browser import needs_browser, opened, running_browser
+from luck import trips_by_luck
+from manyways.describe.wording import quantity
+from manyways.model.episodes import episode_ends
+from manyways.report import view_of
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with running_browser() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def view(rooms) -> dict:
+    return view_of(rooms)
+
+
+def test_the_table_of_closures_says_what_survival_computes(rooms, view):
+    closing, doors = view["closing"], {c.name: c for c in mw.closures(rooms.mdp)}
+    found = mw.survival(rooms, [doors[name] for name in closing["names"]])
+    for i in range(rooms.k):
+        for j in range(len(closing["names"])):
+            steps = float(found.closed.steps[i, j])
+            assert closing["rows"][i][j] == {"text": quantity(steps), "lost": not found.survivors[i, j]}
+    assert [own["sentence"] for own in view["data"]["closures"]] == [found.sentence(j) for j in range(len(doors))]
+    assert [own["lost"] for own in view["data"]["closures"]] == [
+        np.flatnonzero(~found.survivors[:, j]).tolist() for j in range(len(doors))
+    ]
+
+
+def test_what_is_said_of_a_trip_is_so_for_many_trips(rooms, view):
+    told = re.compile(
+        r"One trip: reward (\S+) on average, (\S+) in the middle of all trips; 1 in 20 has (\S+) or less\."
+    )
+    worst = re.compile(
+        r"Worst off in (\S+), which (\S+) % of its trips meet: reward (\S+) is still to come there, (\S+) at"
+    )
+    ends, names = episode_ends(rooms.mdp), [rooms.mdp.state_name(s) for s in range(rooms.mdp.n_states)]
+    for i, card in enumerate(view["cards"]):
+        run = trips_by_luck(rooms.mdp, rooms.policies[i], ends, 40_000, 5000, seed=i)
+        mean, middle, low = (float(text) for text in told.match(card["trip"][0]).groups())
+        assert mean == pytest.approx(run.returns.mean(), abs=1)
+        assert middle == pytest.approx(np.median(run.returns), abs=1)
+        assert (run.returns < low - 1).mean() < 0.055
+        assert (run.returns <= low + 1).mean() > 0.045
+        place, met, _, first = worst.match(card["trip"][1]).groups()
+        assert float(met) / 100 == pytest.approx(run.met[:, names.index(place)].mean(), abs=0.005)
+        assert float(first) == pytest.approx(run.returns.mean(), abs=1)
+
+
+def test_what_is_said_of_changing_over(rooms, view):
+    for i in range(rooms.k):
+        for j in range(rooms.k):
+            text = view["data"]["changes"][i][j]["text"]
+            if i == j:
+                assert text == ""
+                continue
+            found = mw.switching(rooms, i, j)
+            assert f"Whoever watches {found.watched:.0f} trip" in text
+            most = re.search(r"costs up to (\S+) in reward, in (\S+)\.", text)
+            if most:
+                state = [rooms.mdp.state_name(s) for s in range(rooms.mdp.n_states)].index(most[2])
+                assert float(most[1]) == pytest.approx(found.cost[state], rel=0.01)
+            else:
+                assert text.endswith("costs next to nothing anywhere.")
+
+
+def test_models_without_a_map_or_trips_have_a_table_too():
+    mdp = mw.MDP.from_transitions(
+        [
+            ("a", "go", "b", 1.0, 1.0),
+            ("a", "wait", "a", 1.0, 0.5),
+            ("b", "go", "a", 1.0, 1.0),
+            ("b", "wait", "b", 1.0, 0.4),
+        ]
+    )
+    view = view_of(mw.plan(mdp, 2, floor=-1.0))
+    assert view["closing"]["names"] == ["action go", "action wait"]
+    assert not view["closing"]["trips"]
+    assert all(card["trip"] == () for card in view["cards"])
+
+
+@needs_browser
+def test_closing_a_door_on_the_map(browser: Browser, rooms, report):
+    closures = page_data(report)["closures"]
+    which = next(i for i, own in enumerate(closures) if 0 < len(own["lost"]) < rooms.k)
+    own = closures[which]
+    with opened(browser, report.as_uri()) as page:
+        door = page.locator(f'#closed [data-close="{which}"]')
+        door.click()
+        expect(page.locator("#moment")).to_have_text(own["sentence"])
+        expect(page.locator("#closed-text")).to_have_text(own["sentence"])
+        shut = page.eval_on_selector_all(".card.shut", "cards => cards.map((card) => Number(card.dataset.plan))")
+        assert sorted(shut) == own["lost"]
+        lines = page.eval_on_selector_all(".way-line.shut", "lines => lines.map((line) => Number(line.dataset.of))")
+        assert sorted(lines) == own["lost"]
+        page.keyboard.press("Escape")
+        assert page.locator(".shut").count() == 0
+        door.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator(f'#closing [data-close="{which}"]')).to_have_attribute("aria-pressed", "true")
+        page.locator(f'#closing [data-close="{which}"]').click()
+        expect(page.locator("#closed-text")).to_have_text("")
+
+
+@needs_browser
+def test_what_changing_over_costs_is_drawn(browser: Browser, report):
+    changes = page_data(report)["changes"]
+    with opened(browser, report.as_uri()) as page:
+        page.select_option("#left", "0")
+        page.select_option("#right", "1")
+        expect(page.locator("#change")).to_have_text(changes[0][1]["text"])
+        assert page.locator("#change-map").is_visible() == bool(changes[0][1].get("cost"))
+        page.select_option("#right", "0")
+        expect(page.locator("#change-figure")).to_be_hidden()
