@@ -50,8 +50,8 @@ def test_what_is_said_of_a_trip_is_so_for_many_trips(rooms, view):
         r"Worst off in (\S+), which (\S+) % of its trips meet: reward (\S+) is still to come there, (\S+) at"
     )
     ends, names = episode_ends(rooms.mdp), [rooms.mdp.state_name(s) for s in range(rooms.mdp.n_states)]
-    for i, card in enumerate(view["cards"]):
-        run = trips_by_luck(rooms.mdp, rooms.policies[i], ends, 40_000, 5000, seed=i)
+    for i, card in enumerate(view["cards"][:3]):
+        run = trips_by_luck(rooms.mdp, rooms.policies[i], ends, 15_000, 5000, seed=i)
         mean, middle, low = (float(text) for text in told.match(card["trip"][0]).groups())
         assert mean == pytest.approx(run.returns.mean(), abs=1)
         assert middle == pytest.approx(np.median(run.returns), abs=1)

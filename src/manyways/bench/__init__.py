@@ -42,6 +42,7 @@ PARTS = {
     "preferences": Part("Representative sets over draws and states", sets.preferences),
     "rounds": Part("A round of choices", sets.rounds),
     "near": Part("Plans compared by neighbourhoods, against state-action pairs", sets.neighbourhoods),
+    "closures": Part("Six plans with 40 things closed, one at a time", sets.closed_doors),
     "certificates": Part("The time of certificates", measurements.certificates),
     "start": Part("Start-up", measurements.start_up),
     "memory": Part("Peak memory of one `best`", measurements.memory),

@@ -8,8 +8,10 @@ from manyways.behaviours import Near, StateActions
 from manyways.bench.measurements import Row
 from manyways.bench.timing import fastest
 from manyways.conversation import Conversation
+from manyways.model.closures import closures
 from manyways.objectives import MeanDivergence, Representative
 from manyways.planning import plan_or_interrupt
+from manyways.surviving import survival
 from manyways.worlds import four_rooms, nine_rooms, tiled_rooms
 
 SLACKS = (0.02, 0.05, 0.1, 0.2)
@@ -92,6 +94,24 @@ def rounds(_: list[int]) -> list[Row]:
                     talk.undo()
                 times += fastest(lambda talk=talk, number=number: talk.choose(number), rounds=1)
             rows.append({"model": talk.plans.mdp.name, "round": number + 1, "s": min(times)})
+    return rows
+
+
+def closed_doors(sizes: list[int]) -> list[Row]:
+    """Survival: what each of six plans still does with each of 40 things closed, and a plan made for each."""
+    rows = []
+    for mdp in (nine_rooms(8), *(tiled_rooms(n) for n in sizes if n == 100)):
+        plans = plan_or_interrupt(mdp, 6)
+        doors = closures(mdp)
+        chosen = [doors[i % len(doors)] for i in range(40)]
+        again, whole = fastest(
+            lambda plans=plans: plan_or_interrupt(plans.mdp, 6),
+            lambda plans=plans, c=chosen: survival(plans, c),
+            rounds=3,
+        )
+        rows.append(
+            {"model": mdp.name, "states": mdp.n_states, "survival, s": whole, "/ planning the six": whole / again}
+        )
     return rows
 
 
