@@ -21,7 +21,7 @@ from manyways.gallery import EXAMPLES, Example, example_file
 from manyways.model.regions import find_regions
 from manyways.planning import plan
 from manyways.polytope import Answer
-from manyways.report import suits, view_of
+from manyways.report import leeway, suits, view_of
 from manyways.serving import _drawn, served
 from manyways.types import Bools, Floats
 
@@ -47,7 +47,9 @@ class Page:
         plans = plan(source, **example.settings)
         self.answers: dict[str, list[Answer]] = {}
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(suits, "_gain", lambda _: None)  # takes most of the time of a page, and has a test of its own
+            # What random people gain, which has a test of its own, and the ranges of a large model take most of the time.
+            patch.setattr(suits, "_gain", lambda _: None)
+            patch.setattr(leeway, "MOST_STATES", 5_000)
             patch.setattr(ranges, "_range", self._recorded(ranges._range))
             self.view = view_of(plans)
         self.settings, self.truth = example.settings, Truth(plans)
@@ -897,7 +899,7 @@ def test_what_random_people_gain():
     plans = plan(example_file("maintenance.csv"), 3, slack=0.07)
     mdp, truth, persons = plans.mdp, Truth(plans), suits.ASKED
     shown, found = suits._gain(plans), served(plans, persons=persons)
-    polytope, worth = _drawn(plans, None, persons, 1_000_000)
+    _, worth = _drawn(plans, None, persons, 1_000_000)
     best = truth._long_run(truth._chain(plans.proof.best))[truth.state] * plans.proof.best
     flow = np.vstack([(truth.members - mdp.transitions.T).toarray(), np.ones(mdp.n_choices)])
     balanced = np.append(np.zeros(mdp.n_states), 1.0)
