@@ -331,6 +331,7 @@ def test_two_hundred_plans_are_grouped(browser: Browser, tmp_path):
         page.locator("#plan-200").get_by_role("button", name="Compare").click()
         page.locator("#plan-199").get_by_role("button", name="Compare with plan 200").click()
         assert page.input_value("#left") == "199"
+        page.get_by_text("The table of all 200 plans").click()
         page.locator("#measures thead").get_by_role("button", name="reward", exact=True).click()
         page.locator("#heat").hover(position={"x": 40, "y": 90})
         shown = re.match(r"plans (\d+) and (\d+): ([\d.]+)", page.inner_text("#heat-text"))

@@ -13,13 +13,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 from truth import Truth, state_of
 
 from manyways import ranges
 from manyways.gallery import EXAMPLES, Example, example_file
+from manyways.model.regions import find_regions
 from manyways.planning import plan
 from manyways.polytope import Answer
 from manyways.report import leeway, suits, view_of
+from manyways.serving import _drawn, served
 from manyways.types import Bools, Floats
 
 PERCENT = r"(?:under 0\.1|over 99\.9|\d[\d,]*(?:\.\d+)?) %"
@@ -29,6 +32,7 @@ OTHERS = rf"; the others (?P<mean>{PERCENT}) on average"
 NEEDS = {"gym:": "gymnasium", ".prism": "stormpy"}
 COUNTS = ["One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve"]
 MINUS = "−"
+DIRECTIONS = ("north", "south", "east", "west", "up", "down", "left", "right")
 
 
 # ---- the pages --------------------------------------------------------------------------------------
@@ -43,7 +47,7 @@ class Page:
         plans = plan(source, **example.settings)
         self.answers: dict[str, list[Answer]] = {}
         with pytest.MonkeyPatch.context() as patch:
-            # What random people gain, and the ranges of a large model, take most of the time of a page.
+            # What random people gain, which has a test of its own, and the ranges of a large model take most of the time.
             patch.setattr(suits, "_gain", lambda _: None)
             patch.setattr(leeway, "MOST_STATES", 5_000)
             patch.setattr(ranges, "_range", self._recorded(ranges._range))
@@ -194,11 +198,23 @@ def _counted(page: Page, said: dict[str, Any]) -> bool:
     return said["count"] == count and said["noun"] == ("plan" if all_same else "way")
 
 
+def same_rule(page: Page, i: int, j: int) -> bool:
+    """Whether two rows of the table of rules, which is checked by itself, say the same of at least 95 % of the time."""
+    rows = page.view["rules"]["rows"] if page.view["rules"] else None
+    if rows is None or rows[i]["texts"] != rows[j]["texts"]:
+        return False
+    return all(
+        row["exact"].startswith("over") or float(row["exact"].removesuffix(" %")) >= 95 for row in (rows[i], rows[j])
+    )
+
+
 def _kinds(page: Page) -> list[set[int]]:
     """The plans (counted from 1) in groups: those that are alike, directly or through others."""
     groups: list[set[int]] = []
     for i in range(page.k):
-        near = [group for group in groups if any(page.truth.alike(i, j - 1) for j in group)]
+        near = [
+            group for group in groups if any(page.truth.alike(i, j - 1) or same_rule(page, i, j - 1) for j in group)
+        ]
         groups = [group for group in groups if group not in near] + [{i + 1}.union(*near)]
     return groups
 
@@ -342,9 +358,10 @@ def title_holds(page: Page, i: int, title: str) -> bool:
         if int(number) != i + 1:
             return False
     whole, _, qualifier = title.partition(" — ")
-    like = re.fullmatch(r"Like plan (\d+), (?:with small differences|(.* below the optimum))", whole)
+    like = re.fullmatch(r"Like plan (\d+), (?:with small differences|(.* below the optimum)|but (.*))", whole)
     if like:
         own = like[2] is None or _worth(page, i, like[2])
+        own = own and (like[3] is None or departs(page, i, like[3], [int(like[1]) - 1]))
         return own and int(like[1]) - 1 != i and page.truth.alike(i, int(like[1]) - 1)
     parts = [part for part in (whole, qualifier) if part]
     same = [j for j in page.others[i] if page.view["cards"][j]["title"].startswith(whole)]
@@ -370,7 +387,12 @@ def _part_holds(page: Page, i: int, part: str, same: list[int]) -> bool:
     if time:
         own, mean = compared(i, truth.time[:, conditions(page, time[2])].sum(axis=1))
         return own > 0.5 if time[1] == "Mostly" else own >= 0.25 and own >= 2 * mean
+    rest = same or page.others[i]
+    if re.search(r" more often|^more time", part):
+        return departs(page, i, part, rest)
     habit = re.fullmatch(r"(.+?)( only)? ((?:at|when) .+)", part)
+    if habit and departs(page, i, part, rest):
+        return True
     if habit and re.search(r"\d", part):
         mask, taken = conditions(page, habit[3]), action_of(page, habit[1])
         there = float(truth.x[i, taken & mask[truth.state]].sum())
@@ -378,6 +400,28 @@ def _part_holds(page: Page, i: int, part: str, same: list[int]) -> bool:
         return only and there >= 0.25 - 1e-9 and there >= 0.95 * float(truth.time[i, mask].sum())
     assert not re.search(r"\d", part), f"no form for the title: {part}"
     return True
+
+
+def departs(page: Page, i: int, words: str, others: list[int]) -> bool:
+    """Whether a plan does what the words say and none of the others: "more time with x = 0", "orders at wear 2"."""
+    x, state = page.truth.x, page.truth.state
+    more = re.fullmatch(r"(?:(more time)|(.+?) more often)(?: ((?:at|with|when) .+))?", words, re.IGNORECASE)
+    if more:
+        taken = np.ones(len(state), bool) if more[1] else action_of(page, more[2])
+        there = taken if more[3] is None else taken & conditions(page, more[3])[state]
+        time = x[:, there].sum(axis=1)
+        return all(time[i] - time[j] >= 0.01 - 1e-9 for j in others)
+    habit = re.fullmatch(r"(.+?)( only)? ((?:at|when) .+)", words)
+    if habit is None:  # a part of the map
+        return not re.search(r"\d", words)
+    taken, there = action_of(page, habit[1]), conditions(page, habit[3])[state]
+    time, whole, all_time = (x[:, rows].sum(axis=1) for rows in (taken & there, there, taken))
+    does = (whole >= 0.02) & (time >= (0.95 * whole if habit[2] is None else 0.5 * whole))
+    nearly = (whole >= 0.02) & (time >= 0.5 * whole)
+    if habit[2] is not None:
+        does &= all_time - time <= 0.05 * all_time
+        nearly &= all_time - time < 0.1 * all_time
+    return bool(does[i]) and not nearly[others].any()
 
 
 def _worth(page: Page, i: int, text: str) -> bool:
@@ -438,6 +482,31 @@ def _(page: Page, i: int, said: dict[str, Any]) -> bool:
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     chances = page.truth.passing(f"label:{said['label']}")
     return is_percent(said["share"], chances[i]) and rank_holds(i, chances, said["rank"])
+
+
+@form(
+    "sentence",
+    rf"(?P<safest>Safest: )?(?P<share>{PERCENT}|never)(?: of its way is)? beside the cliff(?:, except.*)?{RANK}\.",
+)
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    """The cliff is all but the ends of the last of 4 x 12 cells; start and goal are these ends."""
+    names = [page.mdp.state_name(s) for s in range(page.mdp.n_states)]
+    beside = np.array([re.fullmatch(r"r2c([1-9]|10)", name) is not None for name in names])
+    way = np.array([name not in ("r3c0", "r3c11") for name in names])
+    time = page.truth.time
+    shares = time[:, beside].sum(axis=1) / time[:, way].sum(axis=1)
+    if said["safest"] and not all(shares[i] < shares[j] for j in page.others[i]):
+        return False
+    right = shares[i] < 1e-9 if said["share"] == "never" else is_percent(said["share"], float(shares[i]))
+    return right and rank_holds(i, shares, said["rank"])
+
+
+@form(
+    "sentence",
+    r"Acts by the same rule as plans? (?P<plans>[\d, and]+); they differ (?:only|mainly) in the states they are in\.",
+)
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    return numbers_in(said["plans"]) == [j for j in page.others[i] if same_rule(page, i, j)]
 
 
 @form("sentence", rf"Reaches the goal in (?P<share>{PERCENT}) of its episodes{RANK}\.")
@@ -670,7 +739,7 @@ def action_of(page: Page, words: str) -> Bools:
     found = []
     for number, name in enumerate(page.mdp.action_names):
         first, blank, rest = name.partition("_")
-        said = f"goes {name}" if name in ("north", "south", "east", "west") else f"{first}s{blank and ' '}{rest}"
+        said = f"goes {name}" if name in DIRECTIONS else f"{first}s{blank and ' '}{rest}"
         found += [number] if said == words.lower() else []
     assert len(found) == 1, f"no such action: {words}"
     return page.mdp.actions == found[0]
@@ -825,9 +894,40 @@ def _liked(page: Page, name: str) -> Floats | None:
     return page.truth.time[:, where(page, f"in '{quoted[2]}'")[0]].sum(axis=1)
 
 
+def test_what_random_people_gain():
+    """The gain of each person is that of the plan worth most to them, and a linear program bounds what they could gain."""
+    plans = plan(example_file("maintenance.csv"), 3, slack=0.07)
+    mdp, truth, persons = plans.mdp, Truth(plans), suits.ASKED
+    shown, found = suits._gain(plans), served(plans, persons=persons)
+    _, worth = _drawn(plans, None, persons, 1_000_000)
+    best = truth._long_run(truth._chain(plans.proof.best))[truth.state] * plans.proof.best
+    flow = np.vstack([(truth.members - mdp.transitions.T).toarray(), np.ones(mdp.n_choices)])
+    balanced = np.append(np.zeros(mdp.n_states), 1.0)
+    for person in range(persons):
+        wish = worth.costs_of_one(person)  # reward and preference together
+        gain = max(float((truth.x @ wish).max() - best @ wish), 0.0)
+        bound = -linprog(-wish, -mdp.reward[None], [-truth.floor], flow, balanced).fun - best @ wish
+        assert found.gains[person] == pytest.approx(gain, abs=1e-8)
+        assert gain - 1e-8 <= found.possible[person] <= bound + 1e-8
+    assert shown == {
+        "share": f"{100 * found.gains.sum() / found.possible.sum():.0f}",
+        "worst": f"{100 * found.worst_tenth:.0f}",
+        "persons": "60",
+        "few": "",
+    }
+
+
+def _labelled(page: Page, name: str) -> Bools:
+    """(S,) the states of a label, or of a room or passage of the map."""
+    if name in page.mdp.labels:
+        return page.mdp.labels[name]
+    regions = find_regions(page.mdp)
+    return regions.of_state == regions.names.index(name)
+
+
 def test_leeway(page):
     for row in page.view["leeway"]:
-        mask = page.mdp.labels[row["name"]]
+        mask = _labelled(page, row["name"])
         times = page.truth.time[:, mask].sum(axis=1)
         text = re.fullmatch(rf"({PERCENT}) to ({PERCENT})", row["text"])
         assert text, row["text"]
@@ -863,6 +963,22 @@ def test_tables_of_rules_and_decisions(page):
             if cell is not None:
                 assert takes(page, number - 1, cell["action"], state)
                 assert is_percent(cell["share"], float(truth.time[number - 1, state])), (row["name"], cell)
+        if decisions["best"]:
+            best_cell_holds(page, row["cells"][-1], state)
+
+
+def best_cell_holds(page: Page, cell: dict[str, Any] | None, state: int) -> None:
+    """The policy that the last column of the table of decisions is about is optimal, and does so in the state."""
+    truth, policy = page.truth, page.truth.plans.proof.best
+    time = truth._long_run(truth._chain(policy))
+    reward = float((time[truth.state] * policy) @ page.mdp.reward)
+    ends = float((time[truth.state] * policy) @ sum(page.mdp.ends.values())) if truth.episodic else 1.0
+    assert reward / ends == pytest.approx(truth.best, rel=1e-6)
+    assert (cell is None) == (time[state] <= 1e-12)
+    if cell is not None:
+        chances = {page.mdp.action_name(int(x)): policy[x] for x in np.flatnonzero(truth.state == state)}
+        assert max(chances, key=chances.__getitem__) == cell["action"].partition(" (")[0]
+        assert is_percent(cell["share"], float(time[state])), cell
 
 
 def _differing(page: Page, comes: Any) -> list[int]:

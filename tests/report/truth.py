@@ -346,16 +346,21 @@ class Truth:
         """(k, k) in what the set compares."""
         return divergences(np.asarray(self.plans.behaviour.on(self.mdp).forward(self.x)))
 
+    @property
+    def neighbourly(self) -> bool:
+        return self.mdp.layout is not None and min(self.mdp.layout.shape) >= 8
+
     @cached_property
     def near(self) -> Floats:
-        """(k, k) by neighbourhoods on a map, otherwise the distances."""
-        if self.mdp.layout is None:
+        """(k, k) by neighbourhoods on a map with at least 8 rows and columns, otherwise the distances."""
+        if not self.neighbourly:
             return self.distances
+        assert self.mdp.layout is not None
         radius = max(max(self.mdp.layout.shape) / 16, 1.0) * (self.mdp.layout.metres_per_cell or 1.0)
         return divergences(np.asarray(Near(radius).on(self.mdp).forward(self.x)))
 
     def same_way(self, one: int, other: int) -> bool:
-        if self.mdp.layout is None or self.near[one, other] >= 0.2:
+        if not self.neighbourly or self.near[one, other] >= 0.2:
             return False
         return self.same_passages is None or bool(self.same_passages[one, other])
 

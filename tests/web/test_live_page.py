@@ -27,9 +27,14 @@ def browser() -> Iterator[Browser]:
         yield browser
 
 
+@pytest.fixture(scope="module")
+def plans() -> mw.PlanSet:
+    return mw.plan("four-rooms:0", k=4, tradeoff=8.0)
+
+
 @pytest.fixture
-def plans_path(tmp_path) -> Path:
-    return mw.plan("four-rooms:0", k=4, tradeoff=8.0).save(tmp_path / "plans.mw")
+def plans_path(plans, tmp_path) -> Path:
+    return plans.save(tmp_path / "plans.mw")
 
 
 @contextmanager
@@ -297,19 +302,18 @@ def test_the_page_says_that_the_server_has_gone(browser: Browser, plans_path):
     context.__exit__(None, None, None)
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "dark"), (1100, "light")])
-def test_everyone_can_use_it(browser: Browser, plans_path, scheme, width):
-    with (
-        served(plans_path) as address,
-        opened(browser, address, color_scheme=scheme, viewport={"width": width, "height": 780}) as page,
-    ):
+def test_everyone_can_use_it(browser: Browser, plans_path):
+    with served(plans_path) as address, opened(browser, address) as page:
         write_about(page, 1, "note", "A word.")
         card(page, 2).get_by_role("button", name="Choose").click()
         page.locator("details").evaluate_all("(all) => all.forEach((one) => { one.open = true; })")
         expect(card(page, 1).locator(".notes li")).to_have_count(1)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert nameless_controls(page) == []
-        assert faint_texts(page) == []
+        for width, scheme in ((360, "dark"), (1100, "light")):
+            page.set_viewport_size({"width": width, "height": 780})
+            page.emulate_media(color_scheme=scheme)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert nameless_controls(page) == []
+            assert faint_texts(page) == []
         reached = page.evaluate(
             "[...document.querySelectorAll('button, input, select, textarea, a[href], summary')].filter(e => e.tabIndex < 0).length"
         )

@@ -14,6 +14,8 @@ from manyways.types import Bools, Floats
 
 MOST_PLACES, MOST_STATES = 12, 20_000
 """Two linear problems are solved for each place, so larger models get no bars; `manyways freedom` has no such limit."""
+REGIONS_UP_TO = 5_000
+"""In models with more states than this, rooms and passages are left to `manyways freedom --by regions`: they take long."""
 OVERLAP = 4.0
 """Marks nearer than this, in percent of the longest bar, are drawn as one."""
 
@@ -32,7 +34,7 @@ def leeway(plans: PlanSet, by_state: Floats) -> list[dict[str, Any]]:
 
 def _places(mdp: MDP) -> dict[str, Bools]:
     """(S,) the states of each label and, if they are not too many, of each room and passage of the map."""
-    regions = {} if mdp.layout is None else regions_by_name(mdp)
+    regions = {} if mdp.layout is None or mdp.n_states > REGIONS_UP_TO else regions_by_name(mdp)
     return {**mdp.labels, **regions} if len(mdp.labels) + len(regions) <= MOST_PLACES else dict(mdp.labels)
 
 
