@@ -1,4 +1,4 @@
-"""Chains of policies: their linear system, laid out for a sparse factorisation in one pass, and their first steps."""
+"""Chains of policies: their linear system, laid out for a sparse factorisation in one pass, their first steps, and ways."""
 
 from __future__ import annotations
 
@@ -73,3 +73,19 @@ def first_steps(begin, target, weight, now, steps, then, total):
                     then[target[e]] += now[s] * weight[e]
         for s in range(len(now)):
             now[s] = then[s]
+
+
+@compiled
+def levels(order, known, begin, arriving, choice_state, level):
+    """Breadth-first search against all transitions, from the states order[:known], whose `level` (S,) is 0; that of states
+    that are not known yet is -1. The choices that can lead to state s are arriving[begin[s]:begin[s + 1]]."""
+    head = 0
+    while head < known:
+        s = order[head]
+        head += 1
+        for t in range(begin[s], begin[s + 1]):
+            before = choice_state[arriving[t]]
+            if level[before] < 0:
+                level[before] = level[s] + 1
+                order[known] = before
+                known += 1

@@ -12,18 +12,22 @@ def divergences(row, others, first, own, log_2, found):
     """Write to `found` (m,) the divergences of `row` (B,) from `others` (m, B): from the `first` one on, and 0 from its
     `own` one."""
     for j in range(first, len(others)):
-        if j == own:
-            found[j] = 0.0
-            continue
-        shared = 0.0
-        mass = 0.0
-        for b in range(len(row)):
-            p = row[b]
-            q = others[j, b]
-            mass += p + q
-            if p > 0.0 and q > 0.0:
-                shared += p * math.log(p / (p + q)) + q * math.log(q / (p + q))
-        found[j] = max(0.5 * (shared + log_2 * mass), 0.0)
+        found[j] = 0.0
+    mass = 0.0
+    for b in range(len(row)):
+        p = row[b]
+        if p > 0.0:
+            mass += p
+            for j in range(first, len(others)):
+                q = others[j, b]
+                if q > 0.0 and j != own:
+                    found[j] += p * math.log(p / (p + q)) + q * math.log(q / (p + q))
+    for j in range(first, len(others)):
+        if j != own:
+            both = mass
+            for b in range(len(row)):
+                both += others[j, b]
+            found[j] = max(0.5 * (found[j] + log_2 * both), 0.0)
 
 
 @compiled

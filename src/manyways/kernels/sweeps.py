@@ -22,7 +22,18 @@ PURE_LOOP = 1e-13
 
 NOTHING = -np.inf
 
+TOLERANCE = 1e-9
+"""Of the proved optimum, relative to the largest |c| of the policy's own choices: never of the whole model, in which one
+forbidden choice may cost 10^10 times as much as all others."""
 NEWTON_STEPS = 4
+GREEDY_PASSES = 3
+MAX_SWEEPS, SETTLED, TIMED, EVALUATED = 200, 0.01, 1e-2, 0.01
+"""Between improvements a policy's values are swept until they change by less than `SETTLED` times the change of the last
+greedy pass. Fewer sweeps would mislead the next improvement; more would be wasted on a policy that is about to change."""
+THOROUGH_EVERY, THOROUGH_SWEEPS = 40, 2000
+"""Now and then a policy is evaluated completely: such a step always rises, even if the quick ones cycle."""
+PROVED, STAYING, ASTRAY, UNFINISHED = 0, 1, 2, 3
+"""How `iterate` ends."""
 
 RISES = 2
 """So many sweeps that change more than the one before show that predictions do not suit the chain."""
@@ -314,6 +325,65 @@ def evaluate(
         if abs(step) * cycle <= tolerance or left <= 0:
             break
     return g
+
+
+@compiled
+def iterate(
+    first, indptr, indices, data, c, h, y, choice, reference, order, likely, child, sibling, place,
+    begin, target, weight, inverse, later, ahead, steps, b, ones,
+    g, lower, upper, floor, stays, wanted, fresh, iteration, last, enough,
+):  # fmt: skip
+    """Modified policy iteration without a discount, from one `iteration` to the `last`: improve the policy, lay it out
+    from the `reference` outwards, evaluate it. Works in place on `h`, `y` and `choice`.
+
+    Returns how it ended, the number of the next iteration, the gain, its bounds, the largest surplus, and `enough`:
+
+        PROVED: the gain is optimal, to `TOLERANCE` or `wanted`, whichever is less;
+        STAYING: so is staying in the best pure self-loop, which earns `floor`; `stays` says whether there is one;
+        ASTRAY: not all states lead to the reference by likely successors. The caller lays the policy out by other means,
+            and calls again with the `enough` that it received; otherwise that is -1;
+        UNFINISHED: the last iteration was made.
+    """
+    n = len(choice)
+    top = -NOTHING
+    while iteration < last:
+        thorough = (fresh and iteration == 0) or iteration % THOROUGH_EVERY == THOROUGH_EVERY - 1
+        if enough < 0.0:
+            scale, height, top, bottom = survey(first, indptr, indices, data, c, 1.0, h, choice)
+            span = scale + height
+            goal = min(TOLERANCE * scale, wanted)
+            changes = 0
+            moved = EVALUATED * span
+            # The current policy is evaluated before it is improved. Its gain is attainable; greedy steps at a gain that
+            # is not attainable favour whatever ends the round trip soon, and would break the policy up.
+            if iteration > 0:
+                lower = max(lower, bottom)
+                upper = min(upper, top)
+                if 0.0 <= top - bottom <= goal:  # it is negative only if values overflowed
+                    return PROVED, iteration, g, lower, upper, top, enough
+                if stays and abs(top - floor) <= goal:
+                    return STAYING, iteration, g, lower, upper, top, enough
+                changes, moved = greedy(
+                    order, first, indptr, indices, data, c, 1.0, g, h, choice, 1e-13 * span, GREEDY_PASSES
+                )
+                if changes * changes <= n:  # this may be the last policy, so it is evaluated for the proof
+                    moved = goal / (2.0 * SETTLED)
+            enough = SETTLED * (EVALUATED * span if thorough else moved)
+            if changes > 0 or iteration == 0 or thorough:
+                order[0] = reference
+                if tree(order, choice, indptr, indices, data, likely, child, sibling) < n:
+                    return ASTRAY, iteration, g, lower, upper, top, enough
+                pack(
+                    order, choice, indptr, indices, data, c, 1.0, likely, place, b,
+                    begin, target, weight, inverse, later, ahead,
+                )  # fmt: skip
+        most = THOROUGH_SWEEPS if thorough else MAX_SWEEPS
+        g = evaluate(
+            order, begin, target, weight, inverse, later, ahead, steps, b, ones, h, y, g, lower, upper, most, TIMED, enough
+        )  # fmt: skip
+        enough = -1.0
+        iteration += 1
+    return UNFINISHED, iteration, g, lower, upper, top, enough
 
 
 @compiled

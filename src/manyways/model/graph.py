@@ -19,8 +19,9 @@ import numpy as np
 from scipy.sparse import csgraph
 
 from manyways.errors import NotWeaklyAccessible
+from manyways.kernels import chains
 from manyways.model.mdp import MDP
-from manyways.model.search import collapse, peeled, reachable, rows_of
+from manyways.model.search import collapse, peeled, reachable
 from manyways.types import Bools, Ints, Sparse
 
 NAMED_AT_MOST = 4
@@ -30,16 +31,12 @@ BANS = ("without", "without_action")
 
 def levels_towards(mdp: MDP, targets: Bools) -> Ints:
     """(S,) the smallest number of choices that can lead from each state into `targets` (S,); -1 if none can."""
-    level = np.full(mdp.n_states, -1, dtype=np.int64)
+    level, order = np.full(mdp.n_states, -1, dtype=np.int64), np.empty(mdp.n_states, dtype=np.int64)
     level[targets] = 0
-    frontier = np.flatnonzero(targets)
+    known = np.flatnonzero(targets)
+    order[: len(known)] = known
     arrivals = predecessors(mdp)
-    depth = 0
-    while frontier.size:
-        depth += 1
-        found = mdp.choice_state[rows_of(arrivals, frontier)]
-        frontier = np.unique(found[level[found] < 0])
-        level[frontier] = depth
+    chains.levels(order, len(known), arrivals.indptr, arrivals.indices, mdp.choice_state, level)
     return level
 
 

@@ -18,7 +18,7 @@ the upper bound meets it, the self-loop is the answer. (3) A policy may have sev
 for sweeps: then exact policy iteration (`policy_iteration`) takes over from the current policy.
 
 *Proof.* For any h the gain of every policy is at most max(c + P h - h), and the policy's own at
-least the smallest of its own surpluses. The loop ends when these two meet within `TOLERANCE`, not
+least the smallest of its own surpluses. The loop ends when these two meet within `kernels.sweeps.TOLERANCE`, not
 when something stops changing. Discounted models have the same bounds, shifted by (1 - discount)
 <start, h>, and need no cut.
 """
@@ -37,26 +37,18 @@ from manyways.polytope.policy_iteration import PolicyIteration
 from manyways.polytope.vertex import Answer, Vertex
 from manyways.types import Floats, Ints
 
-TOLERANCE = 1e-9
-"""Of the proved optimum, relative to the largest |c| of the policy's own choices: never of the whole model, in which one
-forbidden choice may cost 10^10 times as much as all others."""
 PROVED = 1e-6
 """Relative to the typical |c| of the answer. What is proved less well is swept further, and then left to exact policy
 iteration."""
 MASS_LEFT = 1e-12
 MAX_ITERATIONS, FEW_ITERATIONS, SMALL = 400, 15, 1000
 """In models with fewer than `SMALL` states, sweeps that have not ended after a few iterations give up: exact policy iteration
-takes milliseconds there."""
-GREEDY_PASSES = 3
-MAX_SWEEPS, SETTLED, TIMED, EVALUATED = 200, 0.01, 1e-2, 0.01
-"""Between improvements a policy's values are swept until they change by less than `SETTLED` times the change of the last
-greedy pass. Fewer sweeps would mislead the next improvement; more would be wasted on a policy that is about to change."""
+takes milliseconds there. All iterations are then one call, which saves a fifth of the time; elsewhere there is a pause after
+each."""
 MAX_PUSHES = 2000
 MAX_CUTS = 40
 WAYS_KEPT = 1_000_000
 """So many choices of policies that go to some place are kept, of which each takes longer than a small model's solve."""
-THOROUGH_EVERY, THOROUGH_SWEEPS = 40, 2000
-"""Now and then a policy is evaluated completely: such a step always rises, even if the quick ones cycle."""
 
 
 @dataclass(eq=False)
@@ -114,7 +106,7 @@ class Sweeps:
         self._likely, self._child, self._sibling, self._place, ahead = (np.empty(n, np.uint32) for _ in range(5))
         self._b, self._work, inverse, later = (np.zeros(n) for _ in range(4))
         self._ones = np.ones(n)
-        self._most = FEW_ITERATIONS if n < SMALL else MAX_ITERATIONS
+        self._most, self._at_once = (FEW_ITERATIONS, FEW_ITERATIONS) if n < SMALL else (MAX_ITERATIONS, 1)
         self._rows = np.empty(n + 1, np.uint64), np.empty(room, np.uint32), np.empty(room), inverse, later, ahead
         self._ways: dict[int, Ints] = {}
 
@@ -141,8 +133,9 @@ class Sweeps:
         try:
             found = solve(c, state, np.inf)
             wanted = PROVED * _typical(c, found)
-            if found.bound - found.value > wanted:  # one of its choices is huge, and hides the others
-                found = solve(c, found.memory.copy(), wanted / 2)
+            if found.bound - found.value <= wanted:
+                return found, True
+            found = solve(c, found.memory.copy(), wanted / 2)  # one of its choices is huge, and hides the others
         except _GaveUp:
             found = self._exactly(c, state.choice.astype(np.int64))
         else:
@@ -163,62 +156,39 @@ class Sweeps:
         if at.g < floor:
             at.g = max(floor, float(c[at.choice].min()))
         fresh, at.fresh = at.fresh, False
-        lower, upper = floor, float(c.max())
-        cuts = 0
-        for iteration in range(self._most):
+        lower, upper, top = floor, float(c.max()), np.inf
+        iteration, cuts, enough = 0, 0, -1.0
+        while iteration < self._most:
             self.pause()
-            scale, height, top, bottom = self._survey(c, at)
-            span, goal = scale + height, min(TOLERANCE * scale, wanted)
-            changes, moved = 0, EVALUATED * span
-            # The current policy is evaluated before it is improved. Its gain is attainable; greedy steps at a gain that
-            # is not attainable favour whatever ends the round trip soon, and would break the policy up.
-            if iteration:
-                lower, upper = max(lower, bottom), min(upper, top)
-                if 0 <= top - bottom <= goal:  # it is negative only if values overflowed
-                    break
-                if stay >= 0 and abs(top - floor) <= goal:
-                    return self._staying(c, at, stay, top)
-                changes, moved = self._improve(c, at, 1e-13 * span)
-                if changes**2 <= len(at.choice):  # this may be the last policy, so it is evaluated for the proof
-                    moved = goal / (2 * SETTLED)
-            thorough = (fresh and not iteration) or iteration % THOROUGH_EVERY == THOROUGH_EVERY - 1
-            if changes or not iteration or thorough:
+            end, iteration, at.g, lower, upper, top, enough = kernels.iterate(
+                self._first, *self._arrays, c, at.h, at.y, at.choice, at.reference, self._order,
+                self._likely, self._child, self._sibling, self._place, *self._rows, self._work, self._b, self._ones,
+                at.g, lower, upper, floor, stay >= 0, wanted, fresh,
+                iteration, min(iteration + self._at_once, self._most), enough,
+            )  # fmt: skip
+            if end == kernels.PROVED:
+                # Mass is pushed until the rest is negligible against a whole round trip.
+                return self._vertex(c, at, np.zeros(len(at.h)), max(float(at.y[at.reference]), 1.0), top)
+            if end == kernels.STAYING:
+                return self._staying(c, at, stay, top)
+            if end == kernels.ASTRAY:
                 cuts += self._arrange(c, at, may_move=cuts < MAX_CUTS)
-            most = THOROUGH_SWEEPS if thorough else MAX_SWEEPS
-            enough = SETTLED * (EVALUATED * span if thorough else moved)
-            at.g = kernels.evaluate(
-                self._order,
-                *self._rows,
-                self._work,
-                self._b,
-                self._ones,
-                at.h,
-                at.y,
-                at.g,
-                lower,
-                upper,
-                most,
-                TIMED,
-                enough,
-            )
-        else:
-            raise _GaveUp
-        # Mass is pushed until the rest is negligible against a whole round trip.
-        return self._vertex(c, at, np.zeros(len(at.h)), max(float(at.y[at.reference]), 1.0), top)
+        raise _GaveUp
 
     def _discounted(self, c: Floats, at: SolveState, wanted: float) -> Answer:
         for iteration in range(self._most):
             self.pause()
             scale, height, top, bottom = self._survey(c, at)
-            changes, moved = 0, EVALUATED * (scale + height)
+            changes, moved = 0, kernels.EVALUATED * (scale + height)
             if iteration:
-                if 0 <= top - bottom <= min(TOLERANCE * scale, wanted):
+                if 0 <= top - bottom <= min(kernels.TOLERANCE * scale, wanted):
                     break
                 changes, moved = self._improve(c, at, 1e-13 * (scale + height))
             if changes or not iteration:
                 self._order_anyway(at)
                 self._pack(c, at)
-            kernels.sweep(self._order, *self._rows, self._work, self._b, 0.0, at.h, False, MAX_SWEEPS, SETTLED * moved)
+            most, enough = kernels.MAX_SWEEPS, kernels.SETTLED * moved
+            kernels.sweep(self._order, *self._rows, self._work, self._b, 0.0, at.h, False, most, enough)
         else:
             raise _GaveUp
         start = (1 - self.discount) * self.mdp.start
@@ -261,9 +231,8 @@ class Sweeps:
         return kernels.survey(self._first, *self._arrays, c, self.discount, at.h, at.choice)
 
     def _improve(self, c: Floats, at: SolveState, margin: float) -> tuple[int, float]:
-        g = at.g if self.discount == 1 else 0.0
         return kernels.greedy(
-            self._order, self._first, *self._arrays, c, self.discount, g, at.h, at.choice, margin, GREEDY_PASSES
+            self._order, self._first, *self._arrays, c, self.discount, 0.0, at.h, at.choice, margin, kernels.GREEDY_PASSES
         )
 
     def _arrange(self, c: Floats, at: SolveState, *, may_move: bool) -> bool:
