@@ -43,8 +43,7 @@ iteration."""
 MASS_LEFT = 1e-12
 MAX_ITERATIONS, FEW_ITERATIONS, SMALL = 400, 15, 1000
 """In models with fewer than `SMALL` states, sweeps that have not ended after a few iterations give up: exact policy iteration
-takes milliseconds there. All iterations are then one call, which saves a fifth of the time; elsewhere there is a pause after
-each."""
+takes milliseconds there."""
 MAX_PUSHES = 2000
 MAX_CUTS = 40
 WAYS_KEPT = 1_000_000
@@ -106,7 +105,7 @@ class Sweeps:
         self._likely, self._child, self._sibling, self._place, ahead = (np.empty(n, np.uint32) for _ in range(5))
         self._b, self._work, inverse, later = (np.zeros(n) for _ in range(4))
         self._ones = np.ones(n)
-        self._most, self._at_once = (FEW_ITERATIONS, FEW_ITERATIONS) if n < SMALL else (MAX_ITERATIONS, 1)
+        self._most = FEW_ITERATIONS if n < SMALL else MAX_ITERATIONS
         self._rows = np.empty(n + 1, np.uint64), np.empty(room, np.uint32), np.empty(room), inverse, later, ahead
         self._ways: dict[int, Ints] = {}
 
@@ -164,7 +163,7 @@ class Sweeps:
                 self._first, *self._arrays, c, at.h, at.y, at.choice, at.reference, self._order,
                 self._likely, self._child, self._sibling, self._place, *self._rows, self._work, self._b, self._ones,
                 at.g, lower, upper, floor, stay >= 0, wanted, fresh,
-                iteration, min(iteration + self._at_once, self._most), enough,
+                iteration, iteration + 1, enough,
             )  # fmt: skip
             if end == kernels.PROVED:
                 # Mass is pushed until the rest is negligible against a whole round trip.
