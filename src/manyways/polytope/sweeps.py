@@ -231,7 +231,16 @@ class Sweeps:
 
     def _improve(self, c: Floats, at: SolveState, margin: float) -> tuple[int, float]:
         return kernels.greedy(
-            self._order, self._first, *self._arrays, c, self.discount, 0.0, at.h, at.choice, margin, kernels.GREEDY_PASSES
+            self._order,
+            self._first,
+            *self._arrays,
+            c,
+            self.discount,
+            0.0,
+            at.h,
+            at.choice,
+            margin,
+            kernels.GREEDY_PASSES,
         )
 
     def _arrange(self, c: Floats, at: SolveState, *, may_move: bool) -> bool:
