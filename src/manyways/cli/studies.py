@@ -91,7 +91,8 @@ def study(
 ) -> None:
     """Measure how well plans serve preferences nobody wrote down."""
     from manyways.errors import SettingError
-    from manyways.studies.preferences import KINDS, preference_study
+    from manyways.studies.preferences import preference_study
+    from manyways.studies.study_worlds import KINDS
 
     if name != "preferences":
         raise SettingError(
