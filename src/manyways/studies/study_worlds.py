@@ -17,7 +17,9 @@ from scipy.spatial import Delaunay
 
 from manyways.errors import SettingError, check_integer
 from manyways.formats import read
+from manyways.model.closures import Closure, closures
 from manyways.model.mdp import MDP
+from manyways.model.trips import fewest_steps
 from manyways.types import Bools, Floats
 from manyways.worlds import grid_world
 
@@ -25,6 +27,7 @@ KINDS = ("four-rooms", "nine-rooms", "field", "network")
 """Kinds of generated worlds; a name of one of them stands for worlds with several seeds."""
 SIDE, OBSTACLES = 19, 10
 JUNCTIONS, KEPT_ROADS = 150, 0.45
+TOLL = "toll"
 CORRECT_TRANSITION, GOAL_REWARD, STEP_REWARD = 0.95, 200.0, -1.2
 
 
@@ -68,6 +71,23 @@ def study_world(source: str) -> MDP:
     return GENERATED[name](int(seed)) if name in GENERATED and seed.isdigit() else read(source)
 
 
+def closing(mdp: MDP) -> dict[str, tuple[str, ...]]:
+    """What may be closed in a model, as settings of `closures` and `PossibleClosures`.
+
+    In a network each toll booth; elsewhere nothing is named, so that it is doors, passages, labels or actions.
+    """
+    if mdp.layout is not None or TOLL not in mdp.labels:
+        return {}
+    booths = mdp.labels[TOLL] & (mdp.start <= 0) & ~mdp.labels["goal"]
+    return {"states": tuple(mdp.state_name(int(s)) for s in np.flatnonzero(booths))}
+
+
+def possible_closures(mdp: MDP) -> tuple[Closure, ...]:
+    """The closures with which the goal can still be reached."""
+    named = {kind: list(names) for kind, names in closing(mdp).items()}
+    return tuple(found for found in closures(mdp, **named) if fewest_steps(found.applied(mdp)) is not None)
+
+
 def _field(seed: int) -> MDP:
     """An open field with obstacles. The start is in the upper left quarter, the goal in the lower right one."""
     rng, half = np.random.default_rng(seed), SIDE // 2
@@ -104,7 +124,7 @@ def _network(seed: int) -> MDP:
             rows += [(here, f"road {number}", other, (1 - correct) / len(others), STEP_REWARD) for other in others]
     park = np.flatnonzero((np.abs(points - rng.random(2)) < 0.25).all(axis=1))
     toll = np.flatnonzero(rng.random(JUNCTIONS) < 0.15)
-    labels = {"park": park.tolist(), "toll": toll.tolist(), "goal": [goal]}
+    labels = {"park": park.tolist(), TOLL: toll.tolist(), "goal": [goal]}
     return MDP.from_transitions(rows, start=start, labels=labels, name=f"network:{seed}")
 
 
