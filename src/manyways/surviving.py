@@ -26,6 +26,8 @@ from manyways.plans import PlanSet
 from manyways.polytope import Criterion, Polytope
 from manyways.types import Bools, Floats, Ints
 
+NEVER = 1e-6
+"""A plan that reaches the goal less often than this does not count as reaching it."""
 LONGER = 2.0
 """A plan that takes more than twice as long does not count as getting through."""
 
@@ -86,7 +88,7 @@ class Survival:
         """(k, J) the plans that reach the goal as surely as with nothing closed, and in at most `LONGER` times the steps.
 
         Where moves slip, a plan that keeps trying a closed door comes round it by luck, after a long time."""
-        sure = self.closed.reaches >= self.open.reaches[:, None] - 1e-9
+        sure = (self.closed.reaches >= self.open.reaches[:, None] - 1e-9) & (self.closed.reaches > NEVER)
         late = self.closed.steps > LONGER * self.open.steps[:, None]
         return sure & ~late
 

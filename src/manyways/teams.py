@@ -9,7 +9,9 @@ the product of the chances that each is late.
 of them is there, come from the distributions of the time of each agent's first visit.
 
 *Congestion.* Agents that set out at random times are in one state with the chance <n_i, n_j>, n_i the share of time of agent i
-in each state; see `objectives.congestion`.
+in each state; see `objectives.congestion`. If one of the two waits a step at each meeting, each of them as often as the other,
+agent i waits m_i / 2 steps for each step of its plan, m_i = sum_{j != i} <n_i, n_j>, and earns r_i / (1 + m_i / 2) per step
+instead of r_i. A step of waiting earns nothing.
 
 "In time" is twice the mean time of the fastest plan to the goal, unless another deadline is given.
 """
@@ -50,6 +52,7 @@ class Team:
         first_visit: the mean number of steps until the first agent visits a place, at most the deadline, over all places.
         meetings: the expected number of meetings per step, of any two agents, anywhere but at the start and the goal.
         reward: the mean reward per step of an agent.
+        delayed: the same if one of the two waits a step at each meeting.
         places: how many places were counted.
     """
 
@@ -60,6 +63,7 @@ class Team:
     first_visit: float
     meetings: float
     reward: float
+    delayed: float
     places: int
 
 
@@ -88,17 +92,19 @@ def team(
     if not numbers or max(numbers) >= plans.k:
         raise SettingError(f"agents must be plans of the set, 0 to {plans.k - 1}, found {numbers}")
     here = state_occupancy(mdp, plans.occupancies[numbers]) * on_the_way(mdp)
-    meetings = (float(np.sum(here.sum(axis=0) ** 2)) - float(np.sum(here**2))) / 2
-    reward = float((plans.occupancies[numbers] @ mdp.reward).mean())
+    met = here @ here.sum(axis=0) - np.sum(here**2, axis=1)  # (agents,) meetings of each with any other
+    rewards = plans.occupancies[numbers] @ mdp.reward
+    met_and_earned = float(met.sum()) / 2, float(rewards.mean()), float((rewards / (1 + met / 2)).mean())
     if trips is None:
-        return Team(0, np.empty(0), (), float("nan"), float("nan"), meetings, reward, 0)
+        return Team(0, np.empty(0), (), float("nan"), float("nan"), *met_and_earned, 0)
     watch = Watch(None, progress)
     chosen = tuple(closures(mdp) if closed is None else closed)
     with one_blas_thread():
         ways = {i: trips.of(plans.policies[i]) for i in set(numbers)}
         if deadline is None:
             fastest = min(
-                (float(way.visits.sum()) for way in ways.values() if way.surely_ends), default=mdp.n_states / 2
+                (float(way.visits @ ~_at_end(trips, way)) for way in ways.values() if way.surely_ends),
+                default=mdp.n_states / 2,
             )
             deadline = max(1, round(DEADLINE * fastest))
         targets = _places(mdp) if places is None else np.asarray(places, bool)
@@ -117,8 +123,7 @@ def team(
         tuple(closure.name for closure in chosen),
         float((1 - together[-1]).mean()) if len(targets) else float("nan"),
         float(together[:-1].sum(axis=0).mean()) if len(targets) else float("nan"),
-        meetings,
-        reward,
+        *met_and_earned,
         len(targets),
     )
 
@@ -131,15 +136,21 @@ def _places(mdp: MDP) -> Bools:
     return np.arange(mdp.n_states) == states[:, None]
 
 
+def _at_end(trips: Trips, trip: Trip) -> Bools:
+    """(R,) the states of a trip that only lead back to the start: a step there takes no time."""
+    return trips.at_end[trips.mdp.first_choice[trip.states]]
+
+
 def _in_time(trips: Trips, policy: Floats, deadline: int) -> float:
-    """The chance that a trip reaches the goal within so many steps; its last step, at the goal, does not count."""
+    """The chance that a trip reaches the goal within so many steps."""
     trip = trips.of(policy)
     now, reached = trip.start.copy(), 0.0
     backwards = trip.step.T.tocsr()
-    for _ in range(deadline + 1):
+    for _ in range(deadline):
         reached += float(now @ trip.goal)
         now = backwards @ now
-    return min(reached, 1.0)
+    there = trip.goal[:-1] * _at_end(trips, trip)
+    return min(reached + float(now[:-1] @ there), 1.0)
 
 
 def _first_visits(trip: Trip, targets: Bools, deadline: int) -> Floats:

@@ -141,4 +141,4 @@ def test_bad_settings(settings, message, tmp_path):
 def test_an_unknown_study():
     answer = CliRunner().invoke(app, ["study", "planets"])
     assert isinstance(answer.exception, SettingError)
-    assert "no study 'planets'; choose preferences" in str(answer.exception)
+    assert "no study 'planets'; choose preferences or teams" in str(answer.exception)

@@ -7,8 +7,8 @@ import pytest
 
 from manyways.studies.contestants import FRANK_WOLFE, REPRESENTATIVE
 from manyways.studies.results import Results
-from manyways.studies.shares import ALL, WITHIN, Shares, mean_share, shares_of_rounds, shares_of_sets
-from manyways.studies.verdicts import resampled_worlds
+from manyways.studies.shares import ALL, WITHIN, Shares, shares_of_rounds, shares_of_sets
+from manyways.studies.verdicts import mean_estimate, resampled_worlds
 
 SOURCES = ["a:0", "a:1", "a:2", "b:0", "c"]
 CELLS = [(family, strength) for family in ("smooth-4", "spots") for strength in (0.1, 1.0) for _ in range(3)]
@@ -68,8 +68,8 @@ def test_families_are_averaged(made_up):
     shares = shares_of(made_up)
     both = shares.of(("near", 2), ["smooth-4", "spots"], ALL)
     apart = [shares.of(("near", 2), [family], ALL) for family in ("smooth-4", "spots")]
-    assert both.value == pytest.approx(mean_share(apart).value)
-    assert both.samples == pytest.approx(mean_share(apart).samples)
+    assert both.value == pytest.approx(mean_estimate(apart).value)
+    assert both.samples == pytest.approx(mean_estimate(apart).samples)
 
 
 def test_the_best_plan_within_the_slack_is_the_best_that_any_limited_set_found(made_up):

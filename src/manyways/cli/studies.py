@@ -67,10 +67,11 @@ def paper(
 
 
 @app.command(
-    epilog="Examples: manyways study preferences  |  manyways study preferences --world nine-rooms --world gym:Taxi-v3 --k 2:8"
+    epilog="Examples: manyways study preferences  |  manyways study preferences --world nine-rooms --world gym:Taxi-v3 --k 2:8  |  "
+    "manyways study teams --slack 0.2"
 )
 def study(
-    name: Annotated[str, typer.Argument(help="The study: preferences.")],
+    name: Annotated[str, typer.Argument(help="The study: preferences or teams.")],
     out: Annotated[
         Path | None, typer.Option(help="Folder for rows, figures and the page; by default the study's name.")
     ] = None,
@@ -83,35 +84,50 @@ def study(
         ),
     ] = None,
     k: Annotated[str, typer.Option(help="Set sizes: 2:8 or 2,4.")] = "2,4,6,8",
-    persons: Annotated[int, typer.Option(help="Persons of each family of preferences and each strength.")] = 8,
-    rounds: Annotated[int, typer.Option(help="Rounds of choosing.")] = 6,
+    persons: Annotated[
+        int | None, typer.Option(help="preferences: persons of each family and each strength; by default 8.")
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(help="preferences: rounds of choosing; by default 6.")] = None,
+    slack: Annotated[
+        str | None, typer.Option(help="teams: how much plans may give up: 0.1,0.3; by default these two.")
+    ] = None,
     workers: Workers = None,
     cluster: Cluster = None,
     as_json: Json = False,
 ) -> None:
-    """Measure how well plans serve preferences nobody wrote down."""
+    """Measure how plans serve unknown preferences, or a team."""
     from manyways.errors import SettingError
-    from manyways.studies.preferences import KINDS, preference_study
+    from manyways.studies.preferences import preference_study
+    from manyways.studies.study_worlds import KINDS
+    from manyways.studies.teams import team_study
 
-    if name != "preferences":
+    known: dict[str, tuple[Callable[..., dict[str, StudyResults]], dict[str, Any]]] = {
+        "preferences": (preference_study, {"persons": persons, "rounds": rounds}),
+        "teams": (team_study, {"slack": None if slack is None else _numbers(slack)}),
+    }
+    if name not in known:
         raise SettingError(
-            f"there is no study {name!r}; choose preferences, or use 'manyways paper' for the paper's studies"
+            f"there is no study {name!r}; choose {' or '.join(known)}, or use 'manyways paper' for the paper's studies"
         )
+    for other, (_, settings) in known.items():
+        for setting, value in settings.items():
+            if other != name and value is not None:
+                raise SettingError(f"--{setting} is for the study {other}")
+    run, own = known[name]
     folder = out or Path(name)
     with _resumable(folder), _study_bar(quiet=as_json) as show:
-        found = preference_study(
+        found = run(
             out=folder,
             trials=trials,
             seed=seed,
             worlds=world or KINDS,
             k=[_integer(value) for value in _numbers(k)],
-            persons=persons,
-            rounds=rounds,
             workers=workers,
             cluster=cluster,
             progress=show,
+            **{setting: value for setting, value in own.items() if value is not None},
         )
-    _print_results(found, folder / "preferences.html", as_json=as_json)
+    _print_results(found, folder / f"{name}.html", as_json=as_json)
 
 
 @app.command(epilog="Example: manyways sweep nine-rooms:7 --tradeoff 0:16:1 --k 2:8 --seeds 10 --out sweep")

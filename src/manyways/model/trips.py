@@ -14,10 +14,11 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import SuperLU
 
+from manyways.errors import SolverError
 from manyways.model.episodes import GOAL, episode_ends, goal_ends, restart_steps
 from manyways.model.graph import levels_towards
 from manyways.model.mdp import MDP
-from manyways.model.occupancy import factors_of
+from manyways.model.occupancy import TOO_SLOW, factors_of
 from manyways.model.search import reachable
 from manyways.types import Bools, Floats, Ints, Sparse
 
@@ -140,7 +141,10 @@ class Trip:
         found = np.zeros(len(self.start))
         first = self.start[kept].copy()
         first[-1] = 0.0
-        found[kept] = np.maximum(factors.solve(first, trans="T"), 0.0)
+        visits = factors.solve(first, trans="T")
+        if not visits.min() >= -1e-6 * max(float(np.abs(visits).max()), 1.0):
+            raise SolverError(TOO_SLOW)  # with no digit left that means anything, a number of visits may be negative
+        found[kept] = np.maximum(visits, 0.0)
         return found[:-1]
 
     @cached_property

@@ -44,8 +44,9 @@ from manyways.objectives import (
 )
 from manyways.objectives.divergence import divergences_from, pairwise_divergences
 from manyways.planning import plan_or_interrupt
+from manyways.plans import PlanSet
 from manyways.polytope import Average, Vertex
-from manyways.studies.persons import FAMILIES, SLACK, SMOOTH, World
+from manyways.studies.persons import FAMILIES, SMOOTH, World
 from manyways.types import Floats, Ints
 
 SOLVES = 12
@@ -58,6 +59,8 @@ STRENGTH = 0.4
 """Of the random preferences of the baselines, in units: the middle one of the persons'."""
 BASIS, MUTATION, NEAREST, CELLS = 32, 0.5, 3, 8
 
+Planned = Callable[[World, int, int], PlanSet]
+"""(world, k, seed) -> k plans that `plan` finds."""
 Contestant = Callable[[World, int, int], Floats]
 """(world, k, seed) -> (k, N) occupancies."""
 
@@ -68,20 +71,24 @@ def _paper_tradeoff(world: World) -> float:
     return PAPER_RATIO * abs(world.free.optimum.value)
 
 
-def _planned(**settings: Any) -> Contestant:
-    def find(world: World, k: int, seed: int) -> Floats:
-        return plan_or_interrupt(world.mdp, k, seed=seed, criterion=Average(), slack=SLACK, **settings).occupancies
+def within_slack(**settings: Any) -> Planned:
+    """The plans that `plan` finds within the slack of the world."""
+
+    def find(world: World, k: int, seed: int) -> PlanSet:
+        return plan_or_interrupt(world.mdp, k, seed=seed, criterion=Average(), slack=world.slack, **settings)
 
     return find
 
 
-def _frank_wolfe(world: World, k: int, seed: int) -> Floats:
-    tradeoff = _paper_tradeoff(world)
-    return plan_or_interrupt(world.mdp, k, tradeoff, seed=seed, criterion=Average(), method=FrankWolfe()).occupancies
+def _at_papers_tradeoff(**settings: Any) -> Planned:
+    def find(world: World, k: int, seed: int) -> PlanSet:
+        return plan_or_interrupt(world.mdp, k, _paper_tradeoff(world), seed=seed, criterion=Average(), **settings)
+
+    return find
 
 
-def _vertex_ascent(world: World, k: int, seed: int) -> Floats:
-    return plan_or_interrupt(world.mdp, k, _paper_tradeoff(world), seed=seed, criterion=Average()).occupancies
+def _occupancies(planned: Planned) -> Contestant:
+    return lambda world, k, seed: planned(world, k, seed).occupancies
 
 
 def _random_preferences(world: World, k: int, seed: int) -> Floats:
@@ -93,7 +100,7 @@ def _spread_preferences(world: World, k: int, seed: int) -> Floats:
     return _farthest_first(world, list(_random_preferences(world, SOLVES * k, seed)), k)
 
 
-def _random_plans(world: World, k: int, seed: int) -> Floats:
+def random_plans(world: World, k: int, seed: int) -> Floats:
     rng, plans = np.random.default_rng(seed), world.within
     return np.stack([plans.best(rng.standard_normal(plans.size), plans.optimum).occupancy for _ in range(k)])
 
@@ -200,22 +207,26 @@ REPRESENTATIVE, FRANK_WOLFE, VERTEX_ASCENT = (
     "Frank-Wolfe, paper's tradeoff",
     "vertex ascent, paper's tradeoff",
 )
+MEAN, LEAST, NEAR, RANDOM_PLANS = "mean divergence", "least divergence", "near", "random plans"
 UNLIMITED = (FRANK_WOLFE, VERTEX_ASCENT)
 """The sets whose plans need not be within the slack."""
-CONTESTANTS: dict[str, Contestant] = {
-    REPRESENTATIVE: _planned(objective=Representative()),
-    FRANK_WOLFE: _frank_wolfe,
-    VERTEX_ASCENT: _vertex_ascent,
-    "mean divergence": _planned(objective=MeanDivergence()),
-    "least divergence": _planned(objective=LeastDivergence()),
-    "joint divergence": _planned(objective=JointDivergence()),
-    "determinant divergence": _planned(objective=DeterminantDivergence()),
-    "spread divergence": _planned(objective=SpreadDivergence()),
-    "near": _planned(objective=MeanDivergence(), behaviour=Near()),
-    "diversity alone": _planned(tradeoff=inf),
+PLANNED: dict[str, Planned] = {
+    REPRESENTATIVE: within_slack(objective=Representative()),
+    FRANK_WOLFE: _at_papers_tradeoff(method=FrankWolfe()),
+    VERTEX_ASCENT: _at_papers_tradeoff(),
+    MEAN: within_slack(objective=MeanDivergence()),
+    LEAST: within_slack(objective=LeastDivergence()),
+    "joint divergence": within_slack(objective=JointDivergence()),
+    "determinant divergence": within_slack(objective=DeterminantDivergence()),
+    "spread divergence": within_slack(objective=SpreadDivergence()),
+    NEAR: within_slack(objective=MeanDivergence(), behaviour=Near()),
+    "diversity alone": within_slack(tradeoff=inf),
+}
+"""By name: the sets that `plan` finds."""
+CONTESTANTS: dict[str, Contestant] = {name: _occupancies(planned) for name, planned in PLANNED.items()} | {
     "random preferences": _random_preferences,
     "spread preferences": _spread_preferences,
-    "random plans": _random_plans,
+    RANDOM_PLANS: random_plans,
     "farthest first": _one_by_one,
     "k-best": _k_best,
     "novelty search": _novelty_search,

@@ -1,4 +1,7 @@
-"""The paper's figures, drawn from rows: the axes are the paper's, and the methods are compared in each figure."""
+"""The paper's figures, drawn from rows: the axes are the paper's, and the methods are compared in each figure.
+
+At the end: what the figures of other studies share.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
+from scipy.optimize import isotonic_regression
 
 from manyways.draw import occupancy_maps, save_picture, world_map
 from manyways.formats import read
@@ -17,6 +21,7 @@ from manyways.planning import plan_or_interrupt
 from manyways.studies.results import Results
 from manyways.studies.study import Settings
 from manyways.studies.trial import method_named
+from manyways.types import Floats
 
 STYLES = {
     "vertex-ascent": ("#08519c", "o"),
@@ -79,9 +84,7 @@ def over(axis: str, label: str) -> Callable[[Results, Settings], dict[str, Figur
                 _line(panel, *found.series(axis, "optimal_reward", found.methods()[0]), GREY, "", "optimal")
             for method, style in styles_of(found.methods()).items():
                 _line(panel, *found.series(axis, column, method), *style, method)
-            panel.set_xlabel(label)
-            panel.set_ylabel(title)
-            panel.spines[["top", "right"]].set_visible(False)
+            label_axes(panel, label, title)
             panel.legend(frameon=False, fontsize=9)
         return {found.study: figure}
 
@@ -133,6 +136,24 @@ def theory(found: Results, _: Settings) -> dict[str, Figure]:
         panel.set_xlabel("T + 1")
         panel.legend(frameon=False, fontsize=9)
     return {"theory": figure}
+
+
+def shown_size(sizes: Sequence[int]) -> int:
+    """The size of sets that figures and tables show: 6 if there is one, otherwise the largest."""
+    return 6 if 6 in sizes else max(sizes)
+
+
+def kept_apart(heights: Sequence[float], gap: float) -> Floats:
+    """Rising heights moved as little as possible, such that neighbours are at least `gap` apart."""
+    steps = gap * np.arange(len(heights))
+    return isotonic_regression(np.asarray(heights) - steps).x + steps
+
+
+def label_axes(panel: Axes, x: str, y: str) -> None:
+    """Name both axes; no frame."""
+    panel.set_xlabel(x)
+    panel.set_ylabel(y)
+    panel.spines[["top", "right"]].set_visible(False)
 
 
 def save_all(drawn: dict[str, Figure], folder: Path) -> None:

@@ -57,12 +57,14 @@ class World:
         mdp: the model.
         free: all plans.
         within: the plans within the slack.
+        slack: how much of the best value every plan may give up.
     """
 
     source: str
     mdp: MDP
     free: Polytope
     within: Polytope
+    slack: float
 
     @cached_property
     def unit(self) -> float:
@@ -71,15 +73,15 @@ class World:
         return float(x @ np.abs(self.mdp.reward - x @ self.mdp.reward)) / 2
 
 
-def world_of(source: str) -> World:
+def world_of(source: str, slack: float = SLACK) -> World:
     """The world of a source. Made anew for each trial: oracles remember earlier solves, and rows must not depend on them."""
-    return world_on(source, study_world(source))
+    return world_on(source, study_world(source), slack)
 
 
-def world_on(source: str, mdp: MDP) -> World:
+def world_on(source: str, mdp: MDP, slack: float = SLACK) -> World:
     """The world of a model."""
-    task = settled_task(Polytope(mdp, Average()), MeanDivergence(), asked_limits(SLACK, None, None, False))
-    return World(source, mdp, Polytope(mdp, Average()), task.polytope)
+    task = settled_task(Polytope(mdp, Average()), MeanDivergence(), asked_limits(slack, None, None, False))
+    return World(source, mdp, Polytope(mdp, Average()), task.polytope, slack)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from manyways.studies.contestants import REPRESENTATIVE, UNLIMITED
 from manyways.studies.persons import SMOOTH
 from manyways.studies.results import Results
-from manyways.studies.shares import ALL, MEASURES, WITHIN, Share, Shares, mean_share, shares_of_rounds, shares_of_sets
-from manyways.studies.verdicts import Verdict, interval, judged
+from manyways.studies.shares import ALL, MEASURES, WITHIN, Shares, shares_of_rounds, shares_of_sets
+from manyways.studies.verdicts import Verdict, against, judged, least_lead, mean_estimate
 
 MOST_BEHIND = 0.05
 THIRD_ROUND = 0.75
@@ -39,40 +37,32 @@ def _rivals(shares: Shares, measure: str) -> list[str]:
 def _beats_all(shares: Shares, measure: str, k: int) -> Verdict:
     own = shares.of((REPRESENTATIVE, k), SMOOTH, measure)
     others = {name: shares.of((name, k), SMOOTH, measure) for name in _rivals(shares, measure)}
-    ahead = np.min([own.samples - other.samples for other in others.values()], axis=0)
     return Verdict(
         f"For smooth preferences, {k} representative plans recover more of the possible gain, {MEASURES[measure]}, than every "
         f"other set of {k}",
         "its share is larger than that of every other set",
         REPRESENTATIVE,
         "",
-        _against(own, others),
-        judged(len(shares.worlds), ahead > 0),
+        against(own, others),
+        judged(len(shares.worlds), least_lead(own, others) > 0),
     )
 
 
 def _not_far_behind(shares: Shares, measure: str, family: str, sizes: list[int]) -> Verdict:
-    own = mean_share([shares.of((REPRESENTATIVE, k), [family], measure) for k in sizes])
+    own = mean_estimate([shares.of((REPRESENTATIVE, k), [family], measure) for k in sizes])
     others = {
-        name: mean_share([shares.of((name, k), [family], measure) for k in sizes]) for name in _rivals(shares, measure)
+        name: mean_estimate([shares.of((name, k), [family], measure) for k in sizes])
+        for name in _rivals(shares, measure)
     }
-    ahead = np.min([own.samples - other.samples for other in others.values()], axis=0)
     return Verdict(
         f"For {family} preferences, representative plans are not worse than the best other set by more than {MOST_BEHIND:g}, "
         f"{MEASURES[measure]}",
         f"no other set has a share, on average over k, that is larger by more than {MOST_BEHIND:g}",
         REPRESENTATIVE,
         "",
-        _against(own, others),
-        judged(len(shares.worlds), ahead >= -MOST_BEHIND),
+        against(own, others),
+        judged(len(shares.worlds), least_lead(own, others) >= -MOST_BEHIND),
     )
-
-
-def _against(own: Share, others: dict[str, Share]) -> str:
-    """The share, the best of the others, and the interval of the difference."""
-    name = max(others, key=lambda name: others[name].value)
-    low, high = interval(own.samples - others[name].samples)
-    return f"{own}; best other: {name} {others[name]}; ahead by {own.value - others[name].value:.2f} [{low:.2f}, {high:.2f}]"
 
 
 def round_claims(found: Results) -> list[Verdict]:

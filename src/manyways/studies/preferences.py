@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.optimize import isotonic_regression
 
-from manyways.errors import SettingError, check_integer
+from manyways.errors import check_integer
 from manyways.studies.contestants import CONTESTANTS, REPRESENTATIVE, UNLIMITED
+from manyways.studies.figures import GREY, kept_apart, label_axes, shown_size
 from manyways.studies.persons import FAMILIES, SMOOTH
 from manyways.studies.preference_claims import round_claims, set_claims
 from manyways.studies.preference_trials import CHOOSERS
@@ -24,58 +23,35 @@ from manyways.studies.results import Results
 from manyways.studies.runs import run_studies
 from manyways.studies.shares import ALL, MEASURES, WITHIN, Shares, shares_of_rounds, shares_of_sets
 from manyways.studies.study import Report, Study, StudyResults, Table
+from manyways.studies.study_worlds import KINDS, WorldSettings
 from manyways.studies.trial import Trial
 from manyways.studies.verdicts import interval
-from manyways.types import Floats
 
-KINDS = ("four-rooms", "nine-rooms", "field", "network")
-"""Kinds of generated worlds; a name of one of them stands for worlds with several seeds."""
 ROUND_K = 6
 ROUND_FAMILIES = (*SMOOTH, "zones", "trend")
-OWN, OTHER = "#08519c", "#888888"
+OWN, OTHER = "#08519c", GREY
 """Colours of the representative set and of the others."""
 LOWEST_SHARE = -0.3
 """Figures cut off what is worse; the tables have the numbers."""
 
 
 @dataclass(frozen=True)
-class PreferenceSettings:
+class PreferenceSettings(WorldSettings):
     """The settings of the preference study that a user can change.
 
     Attributes:
-        trials: the number of worlds of each kind.
-        seed: of the first of them.
-        worlds: kinds of worlds, or sources of single models.
-        sizes: numbers of plans in a set.
+        trials, seed, worlds, sizes: see `WorldSettings`.
         persons: how many persons there are of each family and strength; in rounds, one in eight of them, at least one.
         rounds: the number of rounds.
     """
 
-    trials: int = 5
-    seed: int = 0
-    worlds: tuple[str, ...] = KINDS
-    sizes: tuple[int, ...] = (2, 4, 6, 8)
     persons: int = 8
     rounds: int = 6
 
     def __post_init__(self) -> None:
-        check_integer("trials", self.trials, 1)
-        check_integer("seed", self.seed, 0)
+        super().__post_init__()
         check_integer("persons", self.persons, 1)
         check_integer("rounds", self.rounds, 1)
-        for k in self.sizes:
-            check_integer("k", k, 2)
-        if not self.sizes or not self.worlds:
-            raise SettingError("the preference study needs at least one k and one world")
-
-    def sources(self) -> list[str]:
-        """The sources of all worlds."""
-        seeds = range(self.seed, self.seed + self.trials)
-        return [
-            source
-            for name in dict.fromkeys(self.worlds)
-            for source in ([f"{name}:{seed}" for seed in seeds] if name in KINDS else [name])
-        ]
 
     def facts(self) -> str:
         """The settings in words, for the page."""
@@ -118,15 +94,10 @@ def _round_trials(settings: PreferenceSettings) -> list[Trial]:
 
 
 def _set_figures(found: Results, settings: PreferenceSettings) -> dict[str, Figure]:
-    shares, k = shares_of_sets(found), _shown_size(settings.sizes)
+    shares, k = shares_of_sets(found), shown_size(settings.sizes)
     if shares is None:
         return {}
     return {"sets-smooth": _by_set(shares, k), "sets-families": _by_family(shares, k), "sets-size": _by_size(shares)}
-
-
-def _shown_size(sizes: Sequence[int]) -> int:
-    """The size that figures and tables show: 6 if there is one, otherwise the largest."""
-    return 6 if 6 in sizes else max(sizes)
 
 
 def _by_set(shares: Shares, k: int) -> Figure:
@@ -186,17 +157,11 @@ def _by_size(shares: Shares) -> Figure:
                 lines[name] = found[-1]
             panel.set_xticks(sizes)
         names = sorted(lines, key=lambda name: lines[name])
-        for name, at in zip(names, _apart([lines[name] for name in names], 0.04), strict=True):
+        for name, at in zip(names, kept_apart([lines[name] for name in names], 0.04), strict=True):
             panel.annotate(f"  {name}", (max(sizes), at), fontsize=7, va="center", annotation_clip=False)
         panel.set_ylim(LOWEST_SHARE, 1.02)
-        _label(panel, "size of the set, k", f"share of the possible gain\n{MEASURES[measure]}")
+        label_axes(panel, "size of the set, k", f"share of the possible gain\n{MEASURES[measure]}")
     return figure
-
-
-def _apart(heights: Sequence[float], gap: float) -> Floats:
-    """Rising heights moved as little as possible, such that neighbours are at least `gap` apart."""
-    steps = gap * np.arange(len(heights))
-    return isotonic_regression(np.asarray(heights) - steps).x + steps
 
 
 def _round_figures(found: Results, settings: PreferenceSettings) -> dict[str, Figure]:
@@ -217,22 +182,16 @@ def _round_figures(found: Results, settings: PreferenceSettings) -> dict[str, Fi
             panel.fill_between(numbers, low, high, color=line.get_color(), alpha=0.12, linewidth=0)
         panel.set_title(f"{chooser} answers", fontsize=11)
         panel.set_ylim(LOWEST_SHARE, 1.05)
-        _label(panel, "round", f"share of the possible gain\n{MEASURES[WITHIN]}")
+        label_axes(panel, "round", f"share of the possible gain\n{MEASURES[WITHIN]}")
         panel.legend(frameon=False, fontsize=9)
     return {"rounds": figure}
-
-
-def _label(panel: Axes, x: str, y: str) -> None:
-    panel.set_xlabel(x)
-    panel.set_ylabel(y)
-    panel.spines[["top", "right"]].set_visible(False)
 
 
 def _set_tables(found: Results) -> list[Table]:
     shares = shares_of_sets(found)
     if shares is None:
         return []
-    k = _shown_size([row["k"] for row in found.good if "k" in row])
+    k = shown_size([row["k"] for row in found.good if "k" in row])
     others = [family for family in shares.families() if family not in SMOOTH]
     groups = {"smooth": SMOOTH, **{name: (name,) for name in others}}
     tables = []

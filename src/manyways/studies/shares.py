@@ -23,35 +23,13 @@ import numpy as np
 
 from manyways.studies.contestants import UNLIMITED
 from manyways.studies.results import Results
-from manyways.studies.verdicts import interval, resampled_worlds
+from manyways.studies.verdicts import Estimate, resampled_worlds
 from manyways.types import Bools, Floats
 
 ALL, WITHIN = "all", "within"
 MEASURES = {ALL: "of all plans", WITHIN: "of the plans within the slack"}
 LEAST_GAIN = 0.003
 WORST = 0.1
-
-
-@dataclass(frozen=True, eq=False)
-class Share:
-    """A share of the possible gain.
-
-    Attributes:
-        value: the share; NaN if no cell counts.
-        samples: (R,) the same for each resampling of the worlds.
-    """
-
-    value: float
-    samples: Floats
-
-    def __str__(self) -> str:
-        low, high = interval(self.samples) if np.isfinite(self.samples).any() else (np.nan, np.nan)
-        return f"{self.value:.2f} [{low:.2f}, {high:.2f}]"
-
-
-def mean_share(shares: Sequence[Share]) -> Share:
-    """The mean of several shares over the same worlds."""
-    return Share(float(np.mean([one.value for one in shares])), np.mean([one.samples for one in shares], axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,15 +56,15 @@ class Shares:
         """The names of the families, in the order of the persons."""
         return list(dict.fromkeys(self.family.tolist()))
 
-    def of(self, key: Hashable, families: Sequence[str], measure: str) -> Share:
+    def of(self, key: Hashable, families: Sequence[str], measure: str) -> Estimate:
         """The mean share of some families."""
         cells = self._cells(families, measure)
         got, possible = self._sums(self.gains[key])[:, cells], self._sums(self.possible[measure])[:, cells]
         if not cells.any():
-            return Share(np.nan, np.full(len(self._weights), np.nan))
+            return Estimate(np.nan, np.full(len(self._weights), np.nan))
         with np.errstate(invalid="ignore"):  # a resampling may have nobody of a cell
             samples = np.nanmean((self._weights @ got) / (self._weights @ possible), axis=1)
-        return Share(float((got.sum(axis=0) / possible.sum(axis=0)).mean()), samples)
+        return Estimate(float((got.sum(axis=0) / possible.sum(axis=0)).mean()), samples)
 
     def counts(self, families: Sequence[str], measure: str) -> bool:
         """Whether some persons of these families could gain enough to count."""

@@ -1,4 +1,4 @@
-"""Generated models of the preference study that are not among the paper's worlds.
+"""The worlds of our own studies: which ones, and the generated models that are not among the paper's worlds.
 
 - `field:SEED`: an open field of 19 x 19 cells with ten rectangular obstacles, with the rewards of the nine-room world.
 - `network:SEED`: 150 junctions joined by roads, without a map. Labels say which junctions are in a park and which have a
@@ -8,26 +8,84 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import ndimage, sparse
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial import Delaunay
 
+from manyways.errors import SettingError, check_integer
 from manyways.formats import read
+from manyways.model.closures import Closure, closures
 from manyways.model.mdp import MDP
+from manyways.model.trips import fewest_steps
 from manyways.types import Bools, Floats
 from manyways.worlds import grid_world
 
+KINDS = ("four-rooms", "nine-rooms", "field", "network")
+"""Kinds of generated worlds; a name of one of them stands for worlds with several seeds."""
 SIDE, OBSTACLES = 19, 10
 JUNCTIONS, KEPT_ROADS = 150, 0.45
+TOLL = "toll"
 CORRECT_TRANSITION, GOAL_REWARD, STEP_REWARD = 0.95, 200.0, -1.2
+
+
+@dataclass(frozen=True)
+class WorldSettings:
+    """The settings that our own studies share.
+
+    Attributes:
+        trials: the number of worlds of each kind.
+        seed: of the first of them.
+        worlds: kinds of worlds, or sources of single models.
+        sizes: numbers of plans in a set.
+    """
+
+    trials: int = 5
+    seed: int = 0
+    worlds: tuple[str, ...] = KINDS
+    sizes: tuple[int, ...] = (2, 4, 6, 8)
+
+    def __post_init__(self) -> None:
+        check_integer("trials", self.trials, 1)
+        check_integer("seed", self.seed, 0)
+        for k in self.sizes:
+            check_integer("k", k, 2)
+        if not self.sizes or not self.worlds:
+            raise SettingError("the study needs at least one k and one world")
+
+    def sources(self) -> list[str]:
+        """The sources of all worlds."""
+        seeds = range(self.seed, self.seed + self.trials)
+        return [
+            source
+            for name in dict.fromkeys(self.worlds)
+            for source in ([f"{name}:{seed}" for seed in seeds] if name in KINDS else [name])
+        ]
 
 
 def study_world(source: str) -> MDP:
     """The model of a source: `field:500`, `network:500`, or anything that `read` takes."""
     name, _, seed = source.partition(":")
     return GENERATED[name](int(seed)) if name in GENERATED and seed.isdigit() else read(source)
+
+
+def closing(mdp: MDP) -> dict[str, tuple[str, ...]]:
+    """What may be closed in a model, as settings of `closures` and `PossibleClosures`.
+
+    In a network each toll booth; elsewhere nothing is named, so that it is doors, passages, labels or actions.
+    """
+    if mdp.layout is not None or TOLL not in mdp.labels:
+        return {}
+    booths = mdp.labels[TOLL] & (mdp.start <= 0) & ~mdp.labels["goal"]
+    return {"states": tuple(mdp.state_name(int(s)) for s in np.flatnonzero(booths))}
+
+
+def possible_closures(mdp: MDP) -> tuple[Closure, ...]:
+    """The closures with which the goal can still be reached."""
+    named = {kind: list(names) for kind, names in closing(mdp).items()}
+    return tuple(found for found in closures(mdp, **named) if fewest_steps(found.applied(mdp)) is not None)
 
 
 def _field(seed: int) -> MDP:
@@ -66,7 +124,7 @@ def _network(seed: int) -> MDP:
             rows += [(here, f"road {number}", other, (1 - correct) / len(others), STEP_REWARD) for other in others]
     park = np.flatnonzero((np.abs(points - rng.random(2)) < 0.25).all(axis=1))
     toll = np.flatnonzero(rng.random(JUNCTIONS) < 0.15)
-    labels = {"park": park.tolist(), "toll": toll.tolist(), "goal": [goal]}
+    labels = {"park": park.tolist(), TOLL: toll.tolist(), "goal": [goal]}
     return MDP.from_transitions(rows, start=start, labels=labels, name=f"network:{seed}")
 
 

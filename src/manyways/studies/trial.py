@@ -27,6 +27,7 @@ from manyways.planning import plan_or_interrupt
 from manyways.polytope import Polytope, largest_at_least
 from manyways.studies.preference_trials import persons_row, rounds_row, set_row
 from manyways.studies.routes import routes
+from manyways.studies.team_trials import team_row
 
 Row = dict[str, Any]
 
@@ -170,4 +171,5 @@ WORK: dict[str, Work] = {
     "persons": _of_settings(persons_row),
     "set": _of_settings(set_row),
     "rounds": _of_settings(rounds_row),
+    "team": _of_settings(team_row),
 }

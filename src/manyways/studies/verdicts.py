@@ -9,7 +9,7 @@ limit. Otherwise, and with fewer than five worlds, it cannot be told.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,6 +41,45 @@ class Verdict:
     paper: str
     here: str
     holds: bool | None
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A number of a study, and how much it depends on the worlds.
+
+    Attributes:
+        value: the number; NaN if there is none.
+        samples: (R,) the same for each resampling of the worlds.
+    """
+
+    value: float
+    samples: Floats
+
+    def __str__(self) -> str:
+        low, high = interval(self.samples) if np.isfinite(self.samples).any() else (np.nan, np.nan)
+        return f"{self.value:.2f} [{low:.2f}, {high:.2f}]"
+
+    def __sub__(self, other: Estimate) -> Estimate:
+        """The difference of two numbers over the same worlds."""
+        return Estimate(self.value - other.value, self.samples - other.samples)
+
+
+def mean_estimate(estimates: Sequence[Estimate]) -> Estimate:
+    """The mean of several numbers over the same worlds."""
+    return Estimate(
+        float(np.mean([one.value for one in estimates])), np.mean([one.samples for one in estimates], axis=0)
+    )
+
+
+def least_lead(own: Estimate, others: Mapping[str, Estimate]) -> Floats:
+    """(R,) by how much a number is larger than the largest of others, in each resampling."""
+    return np.min([(own - other).samples for other in others.values()], axis=0)
+
+
+def against(own: Estimate, others: Mapping[str, Estimate]) -> str:
+    """The number, the best of the others, and the interval of the difference."""
+    name = max(others, key=lambda name: others[name].value)
+    return f"{own}; best other: {name} {others[name]}; ahead by {own - others[name]}"
 
 
 def resampled_worlds(kinds: Sequence[str]) -> Floats:
