@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyways.errors import SettingError, check_integer
+from manyways.errors import SettingError, SolverError, check_integer
 from manyways.kernels.threads import one_blas_thread
 from manyways.methods import Progress, Watch
 from manyways.model.closures import Closure, closures
@@ -102,10 +102,8 @@ def team(
     with one_blas_thread():
         ways = {i: trips.of(plans.policies[i]) for i in set(numbers)}
         if deadline is None:
-            fastest = min(
-                (float(way.visits @ ~_at_end(trips, way)) for way in ways.values() if way.surely_ends),
-                default=mdp.n_states / 2,
-            )
+            times = [_time(trips, way) for way in ways.values()]
+            fastest = min(times) if np.isfinite(times).any() else mdp.n_states / 2
             deadline = max(1, round(DEADLINE * fastest))
         targets = _places(mdp) if places is None else np.asarray(places, bool)
         late = {i: _first_visits(way, targets, deadline) for i, way in ways.items()}
@@ -126,6 +124,14 @@ def team(
         *met_and_earned,
         len(targets),
     )
+
+
+def _time(trips: Trips, way: Trip) -> float:
+    """The mean number of steps of a trip to the goal; infinite if it may never end, or practically never does."""
+    try:
+        return float(way.visits @ ~_at_end(trips, way)) if way.surely_ends else np.inf
+    except SolverError:
+        return np.inf
 
 
 def _places(mdp: MDP) -> Bools:

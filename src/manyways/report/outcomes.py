@@ -8,7 +8,7 @@ import numpy as np
 
 from manyways.changing_over import Switching, switching
 from manyways.describe.wording import counted, number, percent, quantity, raised, terms_of
-from manyways.errors import SettingError
+from manyways.errors import SettingError, SolverError
 from manyways.model.closures import Closure, closures
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import state_occupancy
@@ -95,7 +95,12 @@ def _told(found: Survival, reaches: float, steps: float, value: float) -> str:
 def trips_told(plans: PlanSet) -> list[tuple[str, ...]] | None:
     """For each plan, sentences about what may happen on one trip; None for models without trips, or too large."""
     trips = None if plans.mdp.n_states > MOST_STATES or plans.k > MOST_PLANS else trips_of(plans.mdp)
-    return None if trips is None else [_trip_told(plans.mdp, card) for card in risk(plans)]
+    if trips is None:
+        return None
+    try:
+        return [_trip_told(plans.mdp, card) for card in risk(plans)]
+    except SolverError:  # a plan that hardly ever ends a trip
+        return None
 
 
 def _trip_told(mdp: MDP, card: Risk) -> tuple[str, ...]:
