@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +21,13 @@ HEATS = ((1.0, 0.35, 1e-3), (10.0, 1.0, 0.1, 1e-3))
 
 SCATTERED, WORK = 24, 200_000
 """So many plans for random preferences are candidates; fewer in models in which they would have more states together."""
+
+
+@dataclass(frozen=True)
+class _Climbing(VertexAscent):
+    """A search for one plan. If the farthest one found equals a given plan, that is the answer."""
+
+    parts_copies: ClassVar[bool] = False
 
 
 def scattered_plans(polytope: Polytope, seed: int, watch: Watch | None = None) -> list[Vertex]:
@@ -61,7 +70,7 @@ def farthest_plan(
     """
     found = list(candidates)
     for stages in HEATS:
-        method = VertexAscent(starts=1, stages=stages, exchanges=False)
+        method = _Climbing(starts=1, stages=stages, exchanges=False)
         ascent = method.run(polytope, least, len(plans) + 1, seed, watch or Watch(), plans)
         found.append(Vertex(ascent.point[0], None if ascent.choices is None else ascent.choices[0]))
     images = [least.compared.forward(plan.occupancy) for plan in plans]

@@ -99,6 +99,8 @@ class VertexAscent(Method):
 
     keeps_plans: ClassVar[bool] = True
     respects_floors: ClassVar[bool] = True
+    parts_copies: ClassVar[bool] = True
+    """Whether plans that equal others are replaced at the end."""
 
     starts: int | None = None
     stages: tuple[float, ...] | None = None
@@ -176,7 +178,7 @@ class VertexAscent(Method):
                     best.recombine(climbs, np.random.default_rng(streams[0].spawn(1)[0]))
                 if self._exchanges(objective) and exchangeable(polytope, objective, k, best.plans[len(fixed) :]):
                     best.exchange()
-                distinct = best.part_duplicates()
+                distinct = not self.parts_copies or best.part_duplicates()
         status = log.status or (Status.CONVERGED if distinct else Status.FEWER_PLANS)
         new = best.plans[len(fixed) :]
         known = [vertex.choices for vertex in new if vertex.choices is not None]
@@ -331,21 +333,26 @@ class _Climb:
         twice. Candidates are the same plan but for one action, and what the oracle proposes as diversity gains weight;
         where none of these is new, plans made to take a choice that no plan takes yet.
         """
+        lured: list[Vertex] | None = None  # each takes a solve, and they are the same for every plan
         for i in range(max(self.fixed, 1), self.k):
             rows = [vertex.occupancy for vertex in self.plans]
             if not _among(rows[i], rows[:i]):
                 continue
             others = [row for j, row in enumerate(rows) if j != i]
-            found: list[Vertex] = []
-            for proposals in (self._proposals(rows, i), self._lured(rows)):
-                if not found or self.polytope.mdp.n_states <= LURED_UP_TO:
-                    allowed = (v for v in proposals if self.polytope.meets_floors(v.occupancy))
-                    found += [v for v in allowed if not _among(v.occupancy, others)]
+            found = self._new(self._proposals(rows, i), others)
+            if not found or self.polytope.mdp.n_states <= LURED_UP_TO:
+                lured = list(self._lured(rows)) if lured is None else lured
+                found += self._new(lured, others)
             if not found:
                 return False
             self.plans[i] = max(found, key=lambda v, i=i, rows=rows: self.objective.contribution(rows, i, v.occupancy))
             self.value = self._value()
         return True
+
+    def _new(self, proposals: Iterable[Vertex], others: list[Floats]) -> list[Vertex]:
+        """The proposals that keep the floors and equal no other plan."""
+        allowed = (v for v in proposals if self.polytope.meets_floors(v.occupancy))
+        return [v for v in allowed if not _among(v.occupancy, others)]
 
     def _proposals(self, rows: list[Floats], i: int) -> Iterator[Vertex]:
         k = self.k
