@@ -31,7 +31,7 @@ from manyways.types import Floats, Ints, Sparse
 BINS, FEWEST_BINS = 1000, 60
 MOST_MULTIPLES = 4000
 """With more multiples of the unit than this, bins are wider than the unit."""
-MOST_WORK = 2e8
+MOST_WORK = 2e9
 """Steps times transitions times bins, for one plan; with more there are fewer bins, and in the end no distribution."""
 UNFINISHED = 1e-9
 LENGTHS, MOST_LENGTHS = 20, 10

@@ -93,7 +93,13 @@ def test_unknown_settings_are_refused_with_the_known_ones(kind, tmp_path):
     with pytest.raises(mw.SourceError, match="unknown setting 'nonsense', expected one of") as caught:
         mw.read(f"{place}?nonsense=1")
     known = str(caught.value).rpartition("expected one of ")[2].split(", ")
-    assert known == [*kind.settings, *(["restart"] if kind.names is None else []), "without", "minimise"]
+    assert known == [
+        *kind.settings,
+        *(["restart"] if kind.names is None else []),
+        "without",
+        "without_action",
+        "minimise",
+    ]
 
 
 @every_writer

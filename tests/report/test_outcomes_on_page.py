@@ -54,7 +54,8 @@ def test_what_is_said_of_a_trip_is_so_for_many_trips(rooms, view):
         run = trips_by_luck(rooms.mdp, rooms.policies[i], ends, 15_000, 5000, seed=i)
         mean, middle, low = (float(text) for text in told.match(card["trip"][0]).groups())
         assert mean == pytest.approx(run.returns.mean(), abs=1)
-        assert middle == pytest.approx(np.median(run.returns), abs=1)
+        assert (run.returns < middle - 1).mean() < 0.52
+        assert (run.returns <= middle + 1).mean() > 0.48
         assert (run.returns < low - 1).mean() < 0.055
         assert (run.returns <= low + 1).mean() > 0.045
         place, met, _, first = worst.match(card["trip"][1]).groups()

@@ -110,8 +110,8 @@ def plan(
     diversity: Annotated[
         str | None,
         typer.Option(
-            help="How the diversity of a set is measured, where that counts: mean, least, spread, joint or determinant. By "
-            "default mean."
+            help="What a set is worth beside its reward, where that counts: mean, least, spread, joint, determinant, coverage or congestion. "
+            "By default the mean distance; the last two are for teams."
         ),
     ] = None,
     purpose: Annotated[

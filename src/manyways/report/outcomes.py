@@ -23,6 +23,8 @@ MOST_STATES, MOST_PLANS, MOST_CLOSURES = 2500, 12, 16
 USED = 1e-6
 """A closure that makes fewer steps fail than this, as a share of all steps, concerns no plan."""
 TIMED = 0.01
+BLURRED = 0.02
+"""A distribution that its bins widen by more than this share of its spread is not told in numbers."""
 
 
 def closing(plans: PlanSet, canvas: Canvas | None) -> dict[str, Any] | None:
@@ -108,7 +110,8 @@ def _trip_told(mdp: MDP, card: Risk) -> tuple[str, ...]:
     told = []
     if card.never_ends > 0:
         told.append(f"{percent(card.never_ends)} of its trips never end.")
-    if card.returns is not None and card.spread > 1e-9 * (abs(card.mean) + 1):
+    sharp = card.returns is not None and card.returns.blur <= BLURRED * card.spread
+    if card.returns is not None and sharp and card.spread > 1e-9 * (abs(card.mean) + 1):
         worst, middle = (number(float(terms.shown(card.returns.quantile(share)))) for share in (0.05, 0.5))
         mean = number(float(terms.shown(card.mean)))
         bound = "less" if terms.sign > 0 else "more"
