@@ -31,8 +31,9 @@ from manyways.types import Floats, Ints, Sparse
 BINS, FEWEST_BINS = 1000, 60
 MOST_MULTIPLES = 4000
 """With more multiples of the unit than this, bins are wider than the unit."""
-MOST_WORK = 2e9
-"""Steps times transitions times bins, for one plan; with more there are fewer bins, and in the end no distribution."""
+MOST_WORK = 1e10
+"""Steps times transitions times bins, for one plan, of which a tenth or less is used; with more there are fewer bins, and in the
+end no distribution."""
 UNFINISHED = 1e-9
 LENGTHS, MOST_LENGTHS = 20, 10
 """Trips are followed for about 20 times their mean length, and for at most ten times as long."""

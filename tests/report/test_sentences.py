@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from itertools import combinations
 from types import SimpleNamespace
 from typing import Any
@@ -74,12 +75,21 @@ class Page:
         return [[j for j in range(self.k) if j != i] for i in range(self.k)]
 
 
-@pytest.fixture(scope="module", params=EXAMPLES, ids=lambda example: example.name)
+@cache
+def page_of(name: str) -> Page:
+    return Page(next(example for example in EXAMPLES if example.name == name))
+
+
+# All tests of one page run in one process, so that it is made once.
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(one, id=one.name, marks=pytest.mark.xdist_group(one.name)) for one in EXAMPLES],
+)
 def page(request) -> Page:
     for part, package in NEEDS.items():
         if part in request.param.source:
             pytest.importorskip(package)
-    return Page(request.param)
+    return page_of(request.param.name)
 
 
 # ---- numbers as they are shown ------------------------------------------------------------------------
