@@ -23,6 +23,8 @@ MOST_STATES, MOST_PLANS, MOST_CLOSURES = 2500, 12, 16
 USED = 1e-6
 """A closure that makes fewer steps fail than this, as a share of all steps, concerns no plan."""
 TIMED = 0.01
+MOST_PIXELS = 60_000
+"""Of all maps of changing over together: the page is to stay small."""
 BLURRED = 0.02
 """A distribution that its bins widen by more than this share of its spread is not told in numbers."""
 
@@ -142,7 +144,7 @@ def _change(plans: PlanSet, canvas: Canvas | None, i: int, j: int) -> dict[str, 
         return {"text": ""}
     found = switching(plans, i, j)
     text = f"{_watching(found)} {_cost_told(plans, found)}".strip()
-    if canvas is None or np.isnan(found.mean):
+    if canvas is None or np.isnan(found.mean) or plans.k**2 * np.prod(canvas.shape) > MOST_PIXELS:
         return {"text": text}
     time = state_occupancy(plans.mdp, plans.occupancies[i])
     cost = np.where((time > 0) & ~found.free, np.nan_to_num(np.maximum(found.cost, 0.0)), 0.0)
