@@ -14,7 +14,7 @@ demo: $(INSTALLED)
 	@echo "Open demo/plans.html in a browser: six ways through nine rooms. Or live: $(BIN)/manyways serve demo/plans.mw"
 
 test: lint types layers browser
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2
 
 # The page is tested in a real Chromium. Where there is none and none can be installed, those tests are skipped.
 browser:

@@ -80,11 +80,7 @@ def page_of(name: str) -> Page:
     return Page(next(example for example in EXAMPLES if example.name == name))
 
 
-# All tests of one page run in one process, so that it is made once.
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(one, id=one.name, marks=pytest.mark.xdist_group(one.name)) for one in EXAMPLES],
-)
+@pytest.fixture(scope="module", params=EXAMPLES, ids=lambda example: example.name)
 def page(request) -> Page:
     for part, package in NEEDS.items():
         if part in request.param.source:

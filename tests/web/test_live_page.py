@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 import manyways as mw
 from browser import NASTY, faint_texts, nameless_controls, nasty_plans, needs_browser, opened, running_browser
 
-pytestmark = [needs_browser, pytest.mark.xdist_group("live page")]  # they share a browser and a set of plans
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")

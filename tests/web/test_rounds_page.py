@@ -15,7 +15,7 @@ from test_live_page import served
 import manyways as mw
 from browser import NASTY, faint_texts, nameless_controls, nasty_plans, needs_browser, opened, running_browser
 
-pytestmark = [needs_browser, pytest.mark.xdist_group("rounds page")]  # they share a browser and a set of plans
+pytestmark = needs_browser
 WAIT_MS = 60_000
 
 
