@@ -56,7 +56,7 @@ def trips_by_luck(
     return Trips(reached, ~going, returns, steps, met)
 
 
-def within(value: float, sample: np.ndarray, errors: float = 4.0) -> bool:
+def within(value: float, sample: np.ndarray, errors: float = 3.0) -> bool:
     """Whether a value lies within so many standard errors of the mean of a sample."""
     error = sample.std(ddof=1) / np.sqrt(len(sample))
     return abs(float(sample.mean()) - value) <= errors * error + 1e-9
