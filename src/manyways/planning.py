@@ -247,7 +247,7 @@ def _examine(
     polytope: Polytope, claim: Claim, policies: Floats, occupancies: Floats, watch: Watch, ascent: Ascent
 ) -> tuple[SetProof, Findings]:
     """Prove what can be proved of the plans, even if the time limit has passed; only a new interrupt ends this early."""
-    reached = float(ascent.trace.objective[-1]) if len(ascent.trace) else float("nan")
+    reached = float(ascent.trace.objective.max()) if len(ascent.trace) else float("nan")
     if ascent.status is Status.INTERRUPTED:  # that interrupt has ended the search, and is done with
         watch.interrupted.clear()
 

@@ -91,7 +91,10 @@ def plan(
         str, typer.Option(help="Search method: vertex-ascent, frank-wolfe or projected-gradient.")
     ] = "vertex-ascent",
     starts: Annotated[int | None, typer.Option(help="Starts of vertex-ascent; more starts find better plans.")] = None,
-    workers: Annotated[int, typer.Option(help="Threads that share the starts; the plans do not depend on it.")] = 1,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Threads that share the work, by default one for each core; the plans do not depend on it."),
+    ] = None,
     discount: Discount = None,
     behaviour: Annotated[
         str | None,
@@ -187,7 +190,7 @@ def planned(source: str, *, quiet: bool = False, keep: str | None = None, **opti
         quiet=quiet,
         keep=keep,
         fewer=tradeoff is None if fewer is None else fewer,
-        method=_instance(METHODS, given["method"], starts=given["starts"], workers=None if workers == 1 else workers),
+        method=_instance(METHODS, given["method"], starts=given["starts"], workers=workers),
         behaviour=_instance(BEHAVIOURS, behaviour, radius=apart),
         objective=None if diversity is None else _instance(OBJECTIVES, diversity, tradeoff=tradeoff),
         time_limit_s=given["time_limit"],

@@ -11,23 +11,36 @@ from manyways.kernels.compiler import compiled
 def divergences(row, others, first, own, log_2, found):
     """Write to `found` (m,) the divergences of `row` (B,) from `others` (m, B): from the `first` one on, and 0 from its
     `own` one."""
-    for j in range(first, len(others)):
-        found[j] = 0.0
     mass = 0.0
     for b in range(len(row)):
-        p = row[b]
-        if p > 0.0:
-            mass += p
-            for j in range(first, len(others)):
-                q = others[j, b]
-                if q > 0.0 and j != own:
-                    found[j] += p * math.log(p / (p + q)) + q * math.log(q / (p + q))
+        if row[b] > 0.0:
+            mass += row[b]
     for j in range(first, len(others)):
-        if j != own:
-            both = mass
-            for b in range(len(row)):
-                both += others[j, b]
-            found[j] = max(0.5 * (found[j] + log_2 * both), 0.0)
+        found[j] = 0.0
+        if j == own:
+            continue
+        both = mass
+        overlap = 0.0
+        for b in range(len(row)):
+            q = others[j, b]
+            if q > 0.0:
+                both += q
+                p = row[b]
+                if p > 0.0:
+                    overlap += p * math.log(p / (p + q)) + q * math.log(q / (p + q))
+        found[j] = max(0.5 * (overlap + log_2 * both), 0.0)
+
+
+@compiled
+def time_in_states(first, row, least, mass):
+    """Write to `mass` (N,) the time of `row` (N,) in each choice's state, or `least` if that is more. The choices of state s
+    are first[s]:first[s + 1]."""
+    for s in range(len(first) - 1):
+        time = 0.0
+        for x in range(first[s], first[s + 1]):
+            time += row[x]
+        for x in range(first[s], first[s + 1]):
+            mass[x] = max(time, least)
 
 
 @compiled

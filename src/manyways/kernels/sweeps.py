@@ -26,7 +26,7 @@ TOLERANCE = 1e-9
 """Of the proved optimum, relative to the largest |c| of the policy's own choices: never of the whole model, in which one
 forbidden choice may cost 10^10 times as much as all others."""
 NEWTON_STEPS = 4
-GREEDY_PASSES = 3
+GREEDY_PASSES = 2
 MAX_SWEEPS, SETTLED, TIMED, EVALUATED = 200, 0.01, 1e-2, 0.01
 """Between improvements a policy's values are swept until they change by less than `SETTLED` times the change of the last
 greedy pass. Fewer sweeps would mislead the next improvement; more would be wasted on a policy that is about to change."""

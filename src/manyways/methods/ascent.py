@@ -124,7 +124,7 @@ class Trace:
         objective: value before the iteration's step.
         measure: how far from stationary: the Frank-Wolfe gap, or the norm of the gradient mapping.
         step: step size taken (zero where the method stopped).
-        seconds: since the run began.
+        seconds: from the beginning of the run until this iteration and all before it were done.
         oracle_calls: linear problems or projections solved so far.
     """
 

@@ -33,6 +33,8 @@ STATES_UP_TO = 2500
 """In larger models the rows of M would take too much memory, and trying every exchange too much time."""
 RISE = 1e-6
 """The least rise that counts, relative to the scale of the objective."""
+WORTH_A_ROUND = 1e-5
+"""Only a rise of more than this, on the same scale, makes the search go on for another round."""
 MATTERS = 1e-6
 """States that no exchange would visit more often than this, per round trip, are left out of the evaluation."""
 MOST_PASSES, MOST_AWAY = 50, 64
@@ -46,29 +48,28 @@ def exchangeable(polytope: Polytope, objective: SetObjective, k: int, plans: Seq
 
 
 def exchange_actions(
-    polytope: Polytope, objective: SetObjective, plans: list[Vertex], fixed: int = 0
+    polytope: Polytope, objective: SetObjective, plans: list[Vertex], fixed: int = 0, busy: float = 0.0
 ) -> Iterator[list[Vertex]]:
     """Yield better and better sets of plans, until no exchange of one action in one plan raises the objective.
 
-    The first `fixed` of them stay as they are.
+    The first `fixed` of them stay as they are. Actions are exchanged only in states in which a plan spends at least `busy`
+    of its typical time per step.
     """
     rows = [vertex.occupancy for vertex in plans]
     free = len(plans) - fixed
-    searches = [_Search(polytope, objective, vertex, len(plans)) for vertex in plans[fixed:]]
+    searches = [_Search(polytope, objective, vertex, len(plans), busy) for vertex in plans[fixed:]]
     idle, i = 0, 0
     for _ in range(MOST_PASSES * free):
-        better = searches[i].improved(rows, fixed + i)
-        if better is None:
-            idle += 1
-            if idle == free:
-                return
-        else:
-            idle = 0
+        better, much = searches[i].improved(rows, fixed + i)
+        idle = 0 if much else idle + 1
+        if better is not None:
             rows[fixed + i] = better
             yield plans[:fixed] + [
                 vertex if row is vertex.occupancy else Vertex(row, search.choice.copy())
                 for vertex, row, search in zip(plans[fixed:], rows[fixed:], searches, strict=True)
             ]
+        if idle == free:
+            return
         i = (i + 1) % free
 
 
@@ -86,11 +87,11 @@ def neighbours(
 class _Search:
     """One plan with its chain prepared for exchanges, updated as they are made."""
 
-    def __init__(self, polytope: Polytope, objective: SetObjective, plan: Vertex, k: int) -> None:
+    def __init__(self, polytope: Polytope, objective: SetObjective, plan: Vertex, k: int, busy: float = 0.0) -> None:
         form = objective.exchange_form(k)
         if form is None:
             raise SettingError(f"exchanges of single actions do not apply to {objective!r:.200}")
-        self.polytope, self.objective, self._form = polytope, objective, form
+        self.polytope, self.objective, self._form, self._busy = polytope, objective, form, busy
         self.choice: Ints = np.array(plan.choices, dtype=np.int64)
         mdp = polytope.mdp
         matrix = mdp.transitions
@@ -104,32 +105,30 @@ class _Search:
         self._levels = np.array([floor.level for floor in floors])
         self._prepare(plan.occupancy)
 
-    def improved(self, rows: list[Floats], i: int) -> Floats | None:
-        """The plan's occupancy (N,) after all exchanges that help, None if none does."""
+    def improved(self, rows: list[Floats], i: int) -> tuple[Floats | None, bool]:
+        """The plan's occupancy (N,) after one pass of exchanges, None if none helps; and whether it gains so much that the
+        plans should be tried again."""
         objective = self.objective
-        value = objective.contribution(rows, i, rows[i])
-        rise = RISE * (abs(value) + objective.diversity_weight)
+        now = objective.contribution(rows, i, rows[i])
+        scale = abs(now) + objective.diversity_weight
         before = self.choice.copy()
         others = [objective.compared.forward(row) for j, row in enumerate(rows) if j != i]
-        for _ in range(MOST_PASSES):
-            self.polytope.pause()
-            kept, value, worth = self._try_all(others, value, rise)
-            if not kept:
-                elsewhere = self._elsewhere(rows, i, self._candidate[np.isnan(worth)], value + rise)
-                if elsewhere is None:
-                    break
-                self.choice, value = elsewhere
-                self._prepare(self.polytope.vertex_of(self.choice).occupancy)
-        if (self.choice == before).all():
-            return None
-        # The passes only updated the occupancy; the result is computed, and judged, from scratch.
-        occupancy = self._occupancy()
-        rises = objective.contribution(rows, i, occupancy) > objective.contribution(rows, i, rows[i]) + rise / 2
-        if not rises or not self.polytope.meets_floors(occupancy):
+        self.polytope.pause()
+        kept, value, worth = self._try_all(others, now, RISE * scale)
+        if not kept:
+            elsewhere = self._elsewhere(rows, i, self._candidate[np.isnan(worth)], value + RISE * scale)
+            if elsewhere is None:
+                return None, False
+            self.choice = elsewhere
+            self._prepare(self.polytope.vertex_of(self.choice).occupancy)
+        # The pass only updated the occupancy; the result is computed, and judged, from scratch.
+        occupancy = self.polytope.occupancy_around(self.choice, self._reference)
+        gain = objective.contribution(rows, i, occupancy) - now
+        if gain <= RISE / 2 * scale or not self.polytope.meets_floors(occupancy):
             self.choice = before
             self._prepare(rows[i])
-            return None
-        return occupancy
+            return None, False
+        return occupancy, gain > WORTH_A_ROUND * scale
 
     def neighbours(self, rows: list[Floats], i: int) -> Ints:
         """The choices in order of the contribution that the plan has after exchanging each alone, best first."""
@@ -147,20 +146,20 @@ class _Search:
             self._row_of, self._from_row, self._from_row[0].sum(), self.polytope.mdp.reward, self._form.groups,
             compared, xlogy(compared, compared), self._floors, self._levels, self._form.per_reward, self._form.per_divergence, value, rise,
             np.argsort(-self._from_row[0], kind="stable"), np.empty(len(taken)), np.empty(len(taken)), np.zeros(compared.shape[1]),
+            np.zeros(compared.shape[1]), np.empty((4, compared.shape[1])),
         )  # fmt: skip
         self.choice[self._state] = taken
         return kept, value, worth
 
-    def _elsewhere(self, rows: list[Floats], i: int, away: Ints, value: float) -> tuple[Ints, float] | None:
-        """An exchange worth more than `value` after which the chain never returns to the reference, if there is one: the
+    def _elsewhere(self, rows: list[Floats], i: int, away: Ints, value: float) -> Ints | None:
+        """The policy after an exchange worth more than `value` after which the chain never returns to the reference, if there is one: the
         best state to stay in, or an exchange that closes a loop elsewhere. Each is evaluated separately."""
         for choice in [*self._best_stand(rows, i, value), *away[:MOST_AWAY]]:
             attempt = self.choice.copy()
             attempt[self.polytope.mdp.choice_state[choice]] = choice
             occupancy = self.polytope.vertex_of(attempt).occupancy
-            reached = self.objective.contribution(rows, i, occupancy)
-            if reached > value and self.polytope.meets_floors(occupancy):
-                return attempt, reached
+            if self.objective.contribution(rows, i, occupancy) > value and self.polytope.meets_floors(occupancy):
+                return attempt
         return None
 
     def _best_stand(self, rows: list[Floats], i: int, value: float) -> Ints:
@@ -185,7 +184,8 @@ class _Search:
         matrix = mdp.transitions
         by_state = occupancy[self.choice]
         self._reference = reference = int(np.argmax(by_state)) if discount == 1 else -1
-        visited = (by_state > kernels.WORTH_TRYING / 10)[mdp.choice_state]
+        least = max(kernels.WORTH_TRYING / 10, self._busy * float(by_state @ by_state))
+        visited = (by_state > least)[mdp.choice_state]
         needed = np.zeros(n, bool)
         needed[matrix.indices[np.repeat(visited, np.diff(matrix.indptr))]] = True
         ends = np.flatnonzero(needed)
@@ -203,7 +203,8 @@ class _Search:
             needed[reference], self._row_of[reference] = True, -1
         # Candidates are choices whose successors are all known, in states whose own choice is such a choice.
         known = np.logical_and.reduceat(needed[matrix.indices], matrix.indptr[:-1])
-        self._candidate = np.flatnonzero(known & ~self._stays & (matters & known[self.choice])[mdp.choice_state])
+        tried = visited & (matters & known[self.choice])[mdp.choice_state]
+        self._candidate = np.flatnonzero(known & ~self._stays & tried)
         self._column = (np.cumsum(matters) - 1)[mdp.choice_state[self._candidate]]
 
     def _factors(self) -> SuperLU:
@@ -211,12 +212,3 @@ class _Search:
         cut_at = None if self._reference < 0 else np.array([self._reference])
         mdp, discount = self.polytope.mdp, self.polytope.criterion.discount
         return factorised(system_of(mdp.transitions, discount, cut_at, self.choice).T.tocsc())
-
-    def _occupancy(self) -> Floats:
-        """(N,) the occupancy of the current plan; with the exchanges that were kept it still returns to the reference."""
-        mdp = self.polytope.mdp
-        entered = mdp.start if self._reference < 0 else (np.arange(mdp.n_states) == self._reference).astype(float)
-        visits = np.maximum(self._factors().solve(entered), 0.0)
-        occupancy = np.zeros(mdp.n_choices)
-        occupancy[self.choice] = visits / visits.sum()
-        return occupancy

@@ -82,7 +82,7 @@ class PairwiseOnModel(DiversityOnModel):
             return self.mdp.reward.copy()
         weights, of_others = np.zeros(k), self.cost_weights(distances, i)
         weights[:i], weights[i + 1 :] = of_others[:i], of_others[i:]
-        worths = secant_worths(np.maximum(self._mass(row), least), images, weights)
+        worths = secant_worths(self._mass(row, least), images, weights)
         return self._in_choices(2 / (k * (k - 1)) * worths, k)
 
     def contribution(self, rows: Sequence[Floats], i: int, row: Floats) -> float:

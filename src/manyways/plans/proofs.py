@@ -7,15 +7,13 @@ the intervals that follow are a few units in the last place wide.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.sparse.linalg import SuperLU
 
 from manyways.errors import SolverError
+from manyways.kernels.threads import cores, side_by_side
 from manyways.methods import Halted
 from manyways.model.occupancy import (
     WELL_CHOSEN,
@@ -52,9 +50,6 @@ SURELY_RIGHT = 1e-11
 """If a correction of the occupancy is less than this, the next one would be less than its square."""
 MOST_IMPROVEMENTS, NEARLY_BEST, ROUNDING = 20, 1e-10, 1e-14
 
-_Job = TypeVar("_Job")
-_Result = TypeVar("_Result")
-
 
 def prove_set(
     polytope: Polytope,
@@ -88,7 +83,8 @@ def prove_set(
         (policy, row, None) for policy, row in zip(policies, x, strict=True)
     ]
     jobs.append((best, optimum.occupancy, anywhere))
-    found = list(_side_by_side(mdp.n_states, lambda job: _proved(model, *job), jobs))
+    threads = 1 if mdp.n_states < THREADS_FROM else cores()
+    found = side_by_side(lambda job: _proved(model, *job), jobs, threads)
     if not polytope.criterion.own_floors(mdp):  # otherwise a better policy may break them
         better, vectors = _improved(model, polytope, best, found[-1][0], anywhere, model.reward)
         if better is not best and vectors is not None:
@@ -151,15 +147,6 @@ def _values_of_best(model: ExactModel, polytope: Polytope, c: Floats, unit: floa
 def _values_of_way(model: ExactModel, polytope: Polytope, costs: Floats, states: Ints) -> Floats:
     found = _values_of_best(model, polytope, costs, 1.0, states)
     return np.zeros((1, model.mdp.n_states)) if found is None else found
-
-
-def _side_by_side(n_states: int, work: Callable[[_Job], _Result], jobs: Sequence[_Job]) -> Iterable[_Result]:
-    """`map`, in threads where the compiled parts of the work outweigh the rest."""
-    cores = os.cpu_count() or 1
-    if n_states < THREADS_FROM or cores == 1:
-        return map(work, jobs)
-    with ThreadPoolExecutor(min(cores, len(jobs))) as pool:
-        return pool.map(work, jobs)
 
 
 def _proved(model: ExactModel, policy: Floats, occupancy: Floats, states: Ints | None) -> _Proved:

@@ -17,6 +17,7 @@ from threading import Thread
 from typing import Any
 
 from manyways.errors import ManywaysError, SettingError, check_integer
+from manyways.kernels.threads import at_most, cores
 from manyways.methods import Method
 from manyways.model.mdp import MDP
 from manyways.studies.store import Store
@@ -65,7 +66,7 @@ def run_trials(
     report = progress or (lambda *_: None)
     done = len(distinct) - len(waiting)
     report(done, len(distinct))
-    for trial, row in _performed(waiting, workers or _cores(), cluster, model):
+    for trial, row in _performed(waiting, workers or cores(), cluster, model):
         if row["error"] is None:
             store.add(study, trial.key, row)
         known[trial.key] = row
@@ -98,7 +99,7 @@ def _in_processes(tasks: Sequence[Task], workers: int, model: MDP | None) -> Ite
         initargs=(os.getpid(),),
     )
     try:
-        yield from pool(delayed(_perform_task)(task, model) for task in tasks)
+        yield from pool(delayed(_perform_beside_others)(task, model) for task in tasks)
     except TerminatedWorkerError:
         raise RunStopped(
             "a worker process was killed, possibly because memory ran out; the rows computed so far are stored. "
@@ -136,7 +137,7 @@ def _on_cluster(tasks: Sequence[Task], address: str, model: MDP | None) -> Itera
         ) from None
     with _stopped_by_cluster(address), client:
         shared = None if model is None else client.scatter(model, broadcast=True)
-        futures = client.map(_perform_task, list(tasks), model=shared, pure=False)
+        futures = client.map(_perform_beside_others, list(tasks), model=shared, pure=False)
         for future in as_completed(futures, loop=client.loop):
             yield future.result()
 
@@ -165,5 +166,7 @@ def _perform_task(task: Task, model: MDP | None) -> tuple[Trial, Row]:
     return trial, perform(trial, model=model, method=method)
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _perform_beside_others(task: Task, model: MDP | None) -> tuple[Trial, Row]:
+    """`_perform_task` in one thread: the other cores have tasks of their own."""
+    with at_most(1):
+        return _perform_task(task, model)
