@@ -6,6 +6,7 @@ from test_feasible_set import best_by_linear_program, slow_climb
 
 import manyways as mw
 from manyways import MDP, Average, Discounted, Polytope
+from manyways.kernels import sweeps as kernels
 from manyways.model.occupancy import deterministic
 from manyways.polytope import Answer, PolicyIteration, RenumberedSweeps, Sweeps, Vertex
 from problems import KINDS, KNOWN, random_accessible_mdp, random_mdp
@@ -311,3 +312,17 @@ def test_predictions_that_mislead(chance):
     rng = np.random.default_rng(1)
     for _ in range(5):
         assert_agree(swept, exact, swept.mdp.reward + 0.01 * rng.normal(size=swept.size))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_answer_is_well_proved_if_its_gap_is_small_against_the_mean_and_the_median(seed):
+    """The compiled check counts; here the median is taken. Costs of zero, which some choices have, do not count."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 12))
+    c = rng.exponential(size=n) * 10.0 ** rng.integers(-6, 6, n) * rng.integers(0, 2, n)
+    visits = rng.dirichlet(np.ones(n))
+    sizes = np.sort(c[c > 0])
+    wanted = [float(visits @ c), *sizes[len(sizes) // 2 : len(sizes) // 2 + 1]]
+    least = min((size for size in wanted if size > 0), default=0.0)
+    for gap in (0.0, 0.99 * 1e-6 * least, 1.01 * 1e-6 * least + 1e-300):
+        assert kernels.well_proved(c, np.arange(n), visits, gap, 1e-6) == (gap <= 1e-6 * least)

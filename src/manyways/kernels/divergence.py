@@ -6,6 +6,8 @@ import math
 
 from manyways.kernels.compiler import compiled
 
+LOG_2 = math.log(2.0)
+
 
 @compiled
 def divergences(row, others, first, own, log_2, found):
@@ -32,18 +34,6 @@ def divergences(row, others, first, own, log_2, found):
 
 
 @compiled
-def time_in_states(first, row, least, mass):
-    """Write to `mass` (N,) the time of `row` (N,) in each choice's state, or `least` if that is more. The choices of state s
-    are first[s]:first[s + 1]."""
-    for s in range(len(first) - 1):
-        time = 0.0
-        for x in range(first[s], first[s + 1]):
-            time += row[x]
-        for x in range(first[s], first[s + 1]):
-            mass[x] = max(time, least)
-
-
-@compiled
 def secants(mass, others, weights, worth):
     """Add to `worth` (B,) the sum over `others` (m, B) of weight (t ln t - (1 + t) ln(1 + t)) with t = others / mass."""
     for j in range(len(others)):
@@ -54,3 +44,27 @@ def secants(mass, others, weights, worth):
                 if q > 0.0:
                     t = q / mass[b]
                     worth[b] += weight * (t * math.log(t) - (1.0 + t) * math.log(1.0 + t))
+
+
+@compiled
+def secant_costs(first, row, least, others, others_log, weights, reward, per_reward, per_worth, costs):
+    """Write to `costs` (N,) the worth of each choice: per_reward times its reward, and per_worth times the weighted sum over
+    `others` (m, N) of ln 2 + t ln t - (1 + t) ln(1 + t), with t = others / mass. The mass is the time of `row` (N,) in
+    the choice's state, or `least` if that is more. The choices of state s are first[s]:first[s + 1]; `others_log` is
+    others ln others, which saves half of the logarithms."""
+    alone = 0.0  # as if nobody else were there
+    for j in range(len(others)):
+        alone += weights[j] * LOG_2
+    for s in range(len(first) - 1):
+        mass = 0.0
+        for x in range(first[s], first[s + 1]):
+            mass += row[x]
+        mass = max(mass, least)
+        mass_log = mass * math.log(mass)
+        for x in range(first[s], first[s + 1]):
+            worth = 0.0
+            for j in range(len(others)):
+                q = others[j, x]
+                if q > 0.0:
+                    worth += weights[j] * (others_log[j, x] + mass_log - (mass + q) * math.log(mass + q))
+            costs[x] = per_reward * reward[x] + per_worth * (alone + worth / mass)

@@ -35,6 +35,8 @@ THOROUGH_EVERY, THOROUGH_SWEEPS = 40, 2000
 PROVED, STAYING, ASTRAY, UNFINISHED = 0, 1, 2, 3
 """How `iterate` ends."""
 
+MASS_LEFT, MAX_PUSHES = 1e-12, 2000
+
 RISES = 2
 """So many sweeps that change more than the one before show that predictions do not suit the chain."""
 
@@ -330,7 +332,7 @@ def evaluate(
 @compiled
 def iterate(
     first, indptr, indices, data, c, h, y, choice, reference, order, likely, child, sibling, place,
-    begin, target, weight, inverse, later, ahead, steps, b, ones,
+    begin, target, weight, inverse, later, ahead, steps, b, ones, waiting,
     g, lower, upper, floor, stays, wanted, fresh, iteration, last, enough,
 ):  # fmt: skip
     """Modified policy iteration without a discount, from one `iteration` to the `last`: improve the policy, lay it out
@@ -338,7 +340,8 @@ def iterate(
 
     Returns how it ended, the number of the next iteration, the gain, its bounds, the largest surplus, and `enough`:
 
-        PROVED: the gain is optimal, to `TOLERANCE` or `wanted`, whichever is less;
+        PROVED: the gain is optimal, to `TOLERANCE` or `wanted`, whichever is less. The policy's occupancy by state is left
+            in `b`; the mass that was still moving (see `push`) is returned in place of `enough`;
         STAYING: so is staying in the best pure self-loop, which earns `floor`; `stays` says whether there is one;
         ASTRAY: not all states lead to the reference by likely successors. The caller lays the policy out by other means,
             and calls again with the `enough` that it received; otherwise that is -1;
@@ -360,7 +363,14 @@ def iterate(
                 lower = max(lower, bottom)
                 upper = min(upper, top)
                 if 0.0 <= top - bottom <= goal:  # it is negative only if values overflowed
-                    return PROVED, iteration, g, lower, upper, top, enough
+                    for s in range(n):
+                        waiting[s] = 0.0
+                    # Mass is pushed until the rest is negligible against a whole round trip.
+                    negligible = MASS_LEFT * max(y[reference], 1.0)
+                    left = push(
+                        order, begin, target, weight, inverse, later, ahead, steps, waiting, b, True, negligible
+                    )  # fmt: skip
+                    return PROVED, iteration, g, lower, upper, top, left / negligible
                 if stays and abs(top - floor) <= goal:
                     return STAYING, iteration, g, lower, upper, top, enough
                 changes, moved = greedy(
@@ -387,17 +397,18 @@ def iterate(
 
 
 @compiled
-def push(order, begin, target, weight, inverse, later, ahead, early, waiting, visits, cut, sweeps, crumb, enough):
+def push(order, begin, target, weight, inverse, later, ahead, early, waiting, visits, cut, enough):
     """Push the mass `waiting` (by state) along the chain, far to near, adding up `visits`, until at most `enough` is still
     moving; then scale the visits to a sum of one. Returns the mass that was left.
 
-    In a cut chain a unit of mass starts at the reference, and what comes back to it has left the system. Mass below
-    `crumb` is left where it is: following it would end in denormal numbers, which are slow. Mass may be negative.
+    In a cut chain a unit of mass starts at the reference, and what comes back to it has left the system. Crumbs of mass are
+    left where they are: following them would end in denormal numbers, which are slow. Mass may be negative.
 
     Mass that moves against the order has to wait for the next sweep. Sooner or later it comes through the likely
     successor, so it is counted there at once (`early`) and its negative waits there, until the two meet.
     """
     n = len(order)
+    crumb = 1e-3 * enough / n
     for s in range(n):
         early[s] = visits[s] = 0.0
     if cut:
@@ -406,7 +417,7 @@ def push(order, begin, target, weight, inverse, later, ahead, early, waiting, vi
             waiting[target[e]] = weight[e]
     left = 0.0
     rises = 0
-    for _ in range(sweeps):
+    for _ in range(MAX_PUSHES):
         trust = 1.0 if rises < RISES else 0.0
         for i in range(n - 1, -1, -1):
             s = order[i]
@@ -435,3 +446,22 @@ def push(order, begin, target, weight, inverse, later, ahead, early, waiting, vi
     for s in range(n):
         visits[s] /= total
     return left
+
+
+@compiled
+def well_proved(c, choice, visits, gap, share):
+    """Whether a gap is at most this `share` of the typical |c| of a policy: of its mean over the `visits` (S,), and of the
+    median of its choices that are not zero, where a few choices make up the mean."""
+    mean = 0.0
+    some = 0
+    below = 0
+    for s in range(len(choice)):
+        size = abs(c[choice[s]])
+        mean += visits[s] * size
+        if size > 0.0:
+            some += 1
+            if share * size < gap:
+                below += 1
+    if mean > 0.0 and gap > share * mean:
+        return False
+    return below <= some // 2 if some > 0 else gap <= 0.0

@@ -73,11 +73,11 @@ FEW_STARTS, STARTS, MANY_PLANS, QUICK_BELOW = 3, 4, range(5, 11), 2000
 poor one. Even larger sets would take too long for that."""
 SETTLING_SHARE, QUICKLY_SETTLING = 3, 2
 """One start of so many settles; in models with less than `QUICK_BELOW` states at least two."""
-EXCHANGED_BELOW, BUSY_BELOW, BUSY = 150, 1000, 0.01
-"""In models with less than `EXCHANGED_BELOW` states all exchanges are tried, in those with less than `BUSY_BELOW` only in states
-in which a plan spends at least `BUSY` of its typical time per step: the others gain next to nothing."""
-THREADS_FROM = 150
-"""In smaller models compiled code takes too little of the time for threads to pay."""
+EXCHANGED_BELOW, PARTLY_EXCHANGED_BELOW = 150, 1000
+"""In models with less than `EXCHANGED_BELOW` states all exchanges are tried, in those with less than `PARTLY_EXCHANGED_BELOW`
+those that look promising: the others gain next to nothing."""
+THREADS_FROM = 2000
+"""In smaller models a solve takes less than a millisecond, and threads that share Python's lock gain nothing."""
 LARGE = 20_000
 """From this many states on, one start has to suffice."""
 
@@ -165,19 +165,20 @@ class VertexAscent(Method):
             with log.halting():
                 if not climb.settled:
                     climb.run((SETTLING,))
-                if effort.busy:
-                    climb.exchange(effort.busy)
             log.finished += 1
 
         climbs = crew.spread(climb, range(effort.starts))
-        if effort.finalists and log.status is None:
-            crew.spread(settle, sorted(climbs, key=lambda climb: -climb.value)[: effort.finalists])
+        finalists = sorted(climbs, key=lambda climb: -climb.value)[: effort.finalists]
+        if finalists and log.status is None:
+            crew.spread(settle, finalists)
         best = max(climbs, key=lambda climb: climb.value)  # of equals the first, whatever the order of arrival
         best.polytope, best.place = polytope, (2, 0)
         distinct = True
         if log.status is None and k > 1:
             with log.halting():
                 watch.check()
+                if effort.exchanged:
+                    best.exchange(quick=True)
                 if objective.exchange_form(k) is None or (polytope.floors and polytope.mdp.n_states < SMALL):
                     best.recombine(climbs, np.random.default_rng(streams[0].spawn(1)[0]))
                 if self._exchanges(objective) and exchangeable(polytope, objective, k, best.plans[len(fixed) :]):
@@ -204,11 +205,16 @@ class VertexAscent(Method):
         else:
             schedules = COLD_HEATS if starts == 1 else THOROUGH if quick else HEATS
         if k == 1 or founded or self.stages:
-            return _Effort(schedules, starts, 0, 0.0)
+            return _Effort(schedules, starts, 0, exchanged=False)
         settling = max(-(-starts // SETTLING_SHARE), QUICKLY_SETTLING if quick else 1)
-        few = quick and EXCHANGED_BELOW <= states < BUSY_BELOW and k <= MANY_PLANS[-1] and objective.compared.identity
+        few = (
+            quick
+            and EXCHANGED_BELOW <= states < PARTLY_EXCHANGED_BELOW
+            and k <= MANY_PLANS[-1]
+            and objective.compared.identity
+        )
         exchanged = few and self.exchanges is None and objective.exchange_form(k) is not None
-        return _Effort(schedules, starts, min(settling, starts), BUSY if exchanged else 0.0)
+        return _Effort(schedules, starts, min(settling, starts), exchanged)
 
     def _exchanges(self, objective: SetObjective) -> bool:
         if self.exchanges is not None:
@@ -225,13 +231,13 @@ class _Effort:
         schedules: the stages of the starts, in turn.
         starts: how many starts there are.
         finalists: how many of the best settle.
-        busy: if positive, actions of the finalists are exchanged in states with at least this share of a plan's typical time.
+        exchanged: whether single actions of the best start are exchanged, as far as that looks promising.
     """
 
     schedules: tuple[tuple[float, ...], ...]
     starts: int
     finalists: int
-    busy: float
+    exchanged: bool
 
 
 class _Crew:

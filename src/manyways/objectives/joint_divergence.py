@@ -65,7 +65,7 @@ class JointDivergenceOnModel(DiversityOnModel):
         if k == 1:
             return self.mdp.reward.copy()
         others = self.compared.forward(np.stack([*rows[:i], *rows[i + 1 :]])).sum(axis=0)
-        worths = joint_secant_worths(self._mass(rows[i], least), others, k)
+        worths = joint_secant_worths(np.maximum(self._mass(rows[i]), least), others, k)
         return self._in_choices(_unit(k) * worths, k)
 
     def working_set(self, rows: Sequence[Floats]) -> WorkingSet:

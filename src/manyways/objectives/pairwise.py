@@ -22,7 +22,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import xlogy
 
+from manyways.kernels import divergence as kernels
 from manyways.objectives.base import SMOOTHING, Candidates, Offer, WorkingSet
 from manyways.objectives.divergence import divergences_from, gradient_of_sum, secant_worths
 from manyways.objectives.tradeoff import DiversityOnModel
@@ -73,17 +75,26 @@ class PairwiseOnModel(DiversityOnModel):
         """(N,) secant costs: the worth of each choice to plan i per unit of time, if all the time that the plan has in
         that choice's state (or `least`, if that is more) were spent on it. See `secant_worths`."""
         images = np.stack([self.compared.forward(row) for row in rows])
-        return self.costs_at(rows[i], images, i, least, self.distances(np.stack(rows)))
+        return self.costs_at(rows[i], images, xlogy(images, images), i, least, self.distances(np.stack(rows)))
 
-    def costs_at(self, row: Floats, images: Floats, i: int, least: float, distances: Floats) -> Floats:
-        """(N,) `costs`, from the plan itself, the images (k, B) of all plans and their pairwise distances (k, k)."""
+    def costs_at(
+        self, row: Floats, images: Floats, images_log: Floats, i: int, least: float, distances: Floats
+    ) -> Floats:
+        """(N,) `costs`, from the plan itself, the images x (k, B) of all plans, x ln x, and their distances (k, k)."""
         k = len(images)
         if k == 1:
             return self.mdp.reward.copy()
         weights, of_others = np.zeros(k), self.cost_weights(distances, i)
         weights[:i], weights[i + 1 :] = of_others[:i], of_others[i:]
-        worths = secant_worths(self._mass(row, least), images, weights)
-        return self._in_choices(2 / (k * (k - 1)) * worths, k)
+        if not self.compared.identity:
+            worths = secant_worths(np.maximum(self.compared.forward(row), least), images, weights)
+            return self._in_choices(2 / (k * (k - 1)) * worths, k)
+        costs, mdp = np.empty(len(row)), self.mdp
+        per_reward, per_worth = self.reward_weight / k, self.tradeoff / (k * (k - 1))
+        kernels.secant_costs(
+            mdp.first_choice, row, least, images, images_log, weights, mdp.reward, per_reward, per_worth, costs
+        )
+        return costs
 
     def contribution(self, rows: Sequence[Floats], i: int, row: Floats) -> float:
         distances = self.distances(np.stack([*rows[:i], row, *rows[i + 1 :]]))
@@ -110,19 +121,20 @@ class PairwiseOnModel(DiversityOnModel):
 
 
 class PairwiseSet(WorkingSet):
-    """Keeps rewards (k,), distances (k, k) and images (k, B)."""
+    """Keeps rewards (k,), distances (k, k), images x (k, B) and x ln x."""
 
     objective: PairwiseOnModel
 
     def __init__(self, objective: PairwiseOnModel, rows: Sequence[Floats]) -> None:
         self.objective, self.rows = objective, list(rows)
         self._images = np.stack([objective.compared.forward(row) for row in rows])
+        self._images_log = xlogy(self._images, self._images)
         self._rewards = np.array([row @ objective.mdp.reward for row in rows])
         self._distances = objective.distances(np.stack(self.rows))
         self.value = objective.combined(self._rewards, self._distances)
 
     def costs(self, i: int, least: float) -> Floats:
-        return self.objective.costs_at(self.rows[i], self._images, i, least, self._distances)
+        return self.objective.costs_at(self.rows[i], self._images, self._images_log, i, least, self._distances)
 
     def offer(self, i: int, row: Floats) -> Offer:
         distances, image = self._distances.copy(), self.objective.compared.forward(row)
@@ -135,6 +147,7 @@ class PairwiseSet(WorkingSet):
         i = offer.i
         self.rows[i], self._rewards[i] = offer.row, offer.row @ self.objective.mdp.reward
         self._distances, self._images[i] = offer.details
+        self._images_log[i] = xlogy(self._images[i], self._images[i])
         self.value = self.objective.combined(self._rewards, self._distances)
 
 

@@ -16,7 +16,6 @@ from typing import ClassVar, TypeVar
 import numpy as np
 
 from manyways.errors import check_number
-from manyways.kernels import divergence as kernels
 from manyways.objectives.base import Objective, SetObjective
 from manyways.types import Floats
 
@@ -85,14 +84,11 @@ class DiversityOnModel(SetObjective):
         """(..., B) worths in diversity -> (..., N) worths in f."""
         return self.reward_weight * self.mdp.reward / k + self.tradeoff * self.compared.backward(worths)
 
-    def _mass(self, row: Floats, least: float) -> Floats:
-        """(N,) -> (B,): the time that a plan could spend in each place without changing its time in each state, and not less
-        than `least`.
+    def _mass(self, row: Floats) -> Floats:
+        """(N,) -> (B,): the time that a plan could spend in each place without changing its time in each state.
 
         If every choice is a place of its own, that is all the time in the choice's state.
         """
-        if not self.compared.identity:
-            return np.maximum(self.compared.forward(row), least)
-        mass = np.empty(len(row))
-        kernels.time_in_states(self.mdp.first_choice, row, least, mass)
-        return mass
+        if self.compared.identity:
+            return np.add.reduceat(row, self.mdp.first_choice[:-1])[self.mdp.choice_state]
+        return self.compared.forward(row)

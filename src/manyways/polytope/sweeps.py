@@ -40,12 +40,10 @@ from manyways.types import Floats, Ints
 PROVED = 1e-6
 """Relative to the typical |c| of the answer. What is proved less well is swept further, and then left to exact policy
 iteration."""
-MASS_LEFT = 1e-12
 MAX_ITERATIONS, FEW_ITERATIONS, SMALL = 400, 15, 1000
 """In models with fewer than `SMALL` states, sweeps that have not ended after a few iterations give up: exact policy iteration
 takes milliseconds there. All iterations are then one compiled call, which saves a fifth of the time; elsewhere there is a
 pause after each."""
-MAX_PUSHES = 2000
 MAX_CUTS = 40
 WAYS_KEPT = 1_000_000
 """So many choices of policies that go to some place are kept, of which each takes longer than a small model's solve."""
@@ -82,6 +80,12 @@ def _typical(c: Floats, found: Answer) -> float:
     return min((s for s in (mean, middle) if s > 0), default=0.0)
 
 
+def _well_proved(c: Floats, found: Answer) -> bool:
+    """Whether the gap is at most `PROVED` of the typical size."""
+    choices = np.asarray(found.choices)
+    return kernels.well_proved(c, choices, found.occupancy[choices], found.bound - found.value, PROVED)
+
+
 class _GaveUp(Exception):
     """The sweeps cannot finish; exact policy iteration takes over."""
 
@@ -104,7 +108,7 @@ class Sweeps:
         n, room = mdp.n_states, int(np.maximum.reduceat(np.diff(matrix.indptr), mdp.first_choice[:-1]).sum())
         self._order = np.empty(n, np.uint32)
         self._likely, self._child, self._sibling, self._place, ahead = (np.empty(n, np.uint32) for _ in range(5))
-        self._b, self._work, inverse, later = (np.zeros(n) for _ in range(4))
+        self._b, self._work, self._mass, inverse, later = (np.zeros(n) for _ in range(5))
         self._ones = np.ones(n)
         self._most, self._at_once = (FEW_ITERATIONS, FEW_ITERATIONS) if n < SMALL else (MAX_ITERATIONS, 1)
         self._rows = np.empty(n + 1, np.uint64), np.empty(room, np.uint32), np.empty(room), inverse, later, ahead
@@ -132,16 +136,16 @@ class Sweeps:
         solve = self._discounted if self.discount < 1 else self._average
         try:
             found = solve(c, state, np.inf)
-            wanted = PROVED * _typical(c, found)
-            if found.bound - found.value <= wanted:
+            if _well_proved(c, found):
                 return found, True
-            found = solve(c, found.memory.copy(), wanted / 2)  # one of its choices is huge, and hides the others
+            # One of its choices is huge, and hides the others.
+            found = solve(c, found.memory.copy(), PROVED * _typical(c, found) / 2)
         except _GaveUp:
             found = self._exactly(c, state.choice.astype(np.int64))
         else:
-            if found.bound - found.value > wanted:
+            if not _well_proved(c, found):
                 found = self._exactly(c, np.asarray(found.choices))
-        return found, found.bound - found.value <= PROVED * _typical(c, found)
+        return found, _well_proved(c, found)
 
     def occupancy_of(self, choices: Ints, reference: int) -> Floats | None:
         """(S,) -> (N,) the occupancy of a deterministic policy; None if it does not keep coming back to the reference, which
@@ -156,7 +160,8 @@ class Sweeps:
                 self._pack(c, at)
             else:
                 self._arrange(c, at, may_move=False)
-            return self._vertex(c, at, start, 1.0, np.inf).occupancy
+            self._push(start, 1.0)
+            return self._vertex(c, at, np.inf).occupancy
         except _GaveUp:
             return None
 
@@ -179,13 +184,14 @@ class Sweeps:
             self.pause()
             end, iteration, at.g, lower, upper, top, enough = kernels.iterate(
                 self._first, *self._arrays, c, at.h, at.y, at.choice, at.reference, self._order,
-                self._likely, self._child, self._sibling, self._place, *self._rows, self._work, self._b, self._ones,
+                self._likely, self._child, self._sibling, self._place, *self._rows, self._work, self._b, self._ones, self._mass,
                 at.g, lower, upper, floor, stay >= 0, wanted, fresh,
                 iteration, min(iteration + self._at_once, self._most), enough,
             )  # fmt: skip
             if end == kernels.PROVED:
-                # Mass is pushed until the rest is negligible against a whole round trip.
-                return self._vertex(c, at, np.zeros(len(at.h)), max(float(at.y[at.reference]), 1.0), top)
+                if not enough <= 1:  # then it is the mass left, relative to what is negligible
+                    raise _GaveUp
+                return self._vertex(c, at, top)
             if end == kernels.STAYING:
                 return self._staying(c, at, stay, top)
             if end == kernels.ASTRAY:
@@ -209,7 +215,9 @@ class Sweeps:
         else:
             raise _GaveUp
         start = (1 - self.discount) * self.mdp.start
-        return self._vertex(c, at, start, 1.0, top + float(start @ at.h))
+        bound = top + float(start @ at.h)
+        self._push(start, 1.0)
+        return self._vertex(c, at, bound)
 
     # ---- steps --------------------------------------------------------------------------------
 
@@ -313,23 +321,18 @@ class Sweeps:
 
     # ---- answers ------------------------------------------------------------------------------
 
-    def _vertex(self, c: Floats, at: SolveState, waiting: Floats, mass: float, top: float) -> Answer:
-        n, enough, visits = len(waiting), MASS_LEFT * mass, self._b
-        left = kernels.push(
-            self._order,
-            *self._rows,
-            self._work,
-            waiting,
-            visits,
-            self.discount == 1,
-            MAX_PUSHES,
-            1e-3 * enough / n,
-            enough,
-        )
+    def _push(self, start: Floats, mass: float) -> None:
+        """Leave the occupancy by state of the policy that was laid out in `_b`, from a `start` (S,) that is used up, unless
+        the chain is cut, to a rest that is negligible against `mass`."""
+        enough = kernels.MASS_LEFT * mass
+        left = kernels.push(self._order, *self._rows, self._work, start, self._b, self.discount == 1, enough)
         if not left <= enough:
             raise _GaveUp
+
+    def _vertex(self, c: Floats, at: SolveState, top: float) -> Answer:
+        """The policy as an answer, with its occupancy by state in `_b`."""
         occupancy = np.zeros(self.mdp.n_choices)
-        occupancy[at.choice] = visits
+        occupancy[at.choice] = self._b
         value = float(occupancy @ c)
         return Answer(
             occupancy, at.choice.astype(np.int64), value=value, bound=max(top, value), dual=at.h.copy(), memory=at
