@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from math import floor
 from typing import Any
 
@@ -13,7 +14,6 @@ from manyways.describe.survey import has_goal, negligible
 from manyways.describe.wording import TINY, counted, number, percent, terms_of
 from manyways.plans.planset import PlanSet
 from manyways.report.chart import spread
-from manyways.report.groups import alike_groups
 
 COUNTS = ("One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
 STRIP_WIDTH, STRIP_EDGE, DISC = 560.0, 14.0, 20.0
@@ -23,7 +23,8 @@ CLOSE = 0.05
 
 def headline(plans: PlanSet, survey: Survey) -> str:
     """ "Six ways to the goal, each at least 92 % of the best": rounded so that it promises no more than what holds."""
-    noun = "plan" if plans.k > 1 and len(alike_groups(survey)) == 1 else "way"
+    all_alike = all(survey.likeness.alike(i, j) for i, j in combinations(range(plans.k), 2))
+    noun = "plan" if plans.k > 1 and all_alike else "way"
     count = COUNTS[plans.k - 1] if plans.k <= len(COUNTS) else f"{plans.k:,}"
     named = f"{count} {noun}{'' if plans.k == 1 else 's'}"
     if noun == "way" and (has_goal(plans.mdp) or "goal" in plans.mdp.ends):
