@@ -263,7 +263,7 @@ def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
 
 @form(
     "ways",
-    rf"There are (?P<count>\d+) really different ways within (?P<slack>{PERCENT}) of the best; "
+    rf"(?P<count>\d+) really different ways were found within (?P<slack>{PERCENT}) of the best; "
     r"one more would be like plan (?P<like>\d+)\.",
 )
 def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
