@@ -91,7 +91,7 @@ def how_many(
     """
     check_integer("most", most, 1)
     if apart is not None and not 0 < check_number("apart", apart) < np.log(2):
-        raise SettingError(f"distances lie between 0 and 0.693, so must apart, found {apart:g}")
+        raise SettingError(f"the least distance of two ways must be above 0 and below 0.693 (ln 2), found {apart:g}")
     discounted = criterion is not None and CRITERIA.check(criterion).discount < 1
     mdp = read(source, absorbing=discounted)
     criterion = default_criterion(mdp) if criterion is None else criterion
