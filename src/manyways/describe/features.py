@@ -13,10 +13,11 @@ from itertools import islice
 import numpy as np
 
 from manyways.describe.conditions import Condition, missing, spent
-from manyways.describe.places import Rooms, Sectors, shares_by_sector, sides_of
+from manyways.describe.places import Sectors, shares_by_sector, sides_of
 from manyways.describe.subject import STATES_UP_TO, Plans, words_for
 from manyways.describe.survey import Survey
 from manyways.describe.wording import distinct, plain, quoted, raised
+from manyways.model.rooms import Rooms
 from manyways.model.variables import Values
 from manyways.types import Bools, Floats
 

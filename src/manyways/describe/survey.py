@@ -22,13 +22,14 @@ from manyways.describe.first_visits import (
     run_of,
 )
 from manyways.describe.likeness import Likeness, likeness_of
-from manyways.describe.places import Rooms, likely_path, rooms_of
+from manyways.describe.places import likely_path
 from manyways.describe.rules import Rule, rules_for
 from manyways.describe.subject import NEVER, Plans
 from manyways.model.graph import reachable
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import chain, state_occupancy
 from manyways.model.regions import MapRegions, find_regions
+from manyways.model.rooms import Rooms, rooms_of
 from manyways.types import Bools, Floats, Ints
 
 FACTORISED = 50_000

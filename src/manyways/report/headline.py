@@ -16,7 +16,7 @@ from manyways.plans.planset import PlanSet
 from manyways.report.chart import spread
 
 COUNTS = ("One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
-STRIP_WIDTH, STRIP_EDGE, DISC = 560.0, 14.0, 20.0
+STRIP_WIDTH, STRIP_EDGE, DISC = 560.0, 14.0, 26.0
 CLOSE = 0.05
 """Steps that differ by less than this are the same as they are shown."""
 
@@ -123,7 +123,7 @@ def strip(plans: PlanSet, tints: Sequence[int], loss: Measure) -> dict[str, Any]
     return {
         "width": STRIP_WIDTH,
         "end": at(0.0),
-        "ticks": [{"at": at(tick), "text": f"{sign}{tick:g} %"} for tick in ticks if at(tick) > 30 and at(tick) < 430],
+        "ticks": [{"at": at(tick), "text": f"{sign}{tick:g} %"} for tick in ticks if at(tick) > 30 and at(tick) < 400],
         "plans": [
             {"number": i + 1, "tint": tints[i], "at": at(float(share[i])), "disc": round(place, 1)}
             for i, place in zip(shown, places, strict=True)
