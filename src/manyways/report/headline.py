@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import floor
 from typing import Any
@@ -17,6 +17,8 @@ from manyways.report.chart import spread
 
 COUNTS = ("One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
 STRIP_WIDTH, STRIP_EDGE, DISC = 560.0, 14.0, 26.0
+IN_TIME = "reaches goal in "
+"""Begins the name of the measure of episodes that reach the goal within the time limit."""
 CLOSE = 0.05
 """Steps that differ by less than this are the same as they are shown."""
 
@@ -76,9 +78,17 @@ def chips(plans: PlanSet, measured: list[Measure], best: dict[str, float | None]
         for name in ("chance of reaching goal", "reaches goal"):
             value = by_name[name].values[i] if name in by_name else None
             if value is not None and value < 1:
-                own.append({"text": f"reaches the goal {percent(value)}", "title": by_name[name].meaning})
+                text = f"reaches the goal {percent(value)}{_in_time(by_name, i)}"
+                own.append({"text": text, "title": by_name[name].meaning})
         rows.append(own[:3])
     return rows
+
+
+def _in_time(by_name: Mapping[str, Measure], i: int) -> str:
+    """How often plan i reaches the goal before the environment cuts it off: ", 59 % in 100 steps"."""
+    found = next((measure for name, measure in by_name.items() if name.startswith(IN_TIME)), None)
+    value = None if found is None else found.values[i]
+    return "" if found is None or value is None else f", {percent(value)} in {found.name.removeprefix(IN_TIME)}"
 
 
 def _loss_text(loss: Measure, i: int, sign: int) -> str:
