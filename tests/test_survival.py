@@ -81,7 +81,7 @@ def test_the_words_say_who_comes_through():
     found = mw.survival(plans)
     for j, closure in enumerate(found.closures):
         told = found.sentence(j)
-        assert told.startswith(f"With {closure.name} closed, ")
+        assert told.startswith(f"With the {closure.name} closed, ")
         who = np.flatnonzero(found.survivors[:, j]) + 1
         if 0 < len(who) < plans.k:
             assert all(str(number) in told for number in who)

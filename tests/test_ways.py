@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise, product
 from math import inf
 
@@ -43,7 +44,7 @@ def test_ways_beyond_the_limits_do_not_count():
     assert len(mw.how_many(mdp, slack=0.1)) == 2
     assert len(mw.how_many(mdp, slack=0.7)) == 3
     assert len(mw.how_many(mdp, slack=0.7, most=2)) == 2
-    assert mw.how_many(mdp, slack=0.7, most=2).sentence.startswith("There are at least 2 really different ways")
+    assert mw.how_many(mdp, slack=0.7, most=2).sentence.startswith("At least 2 really different ways")
 
 
 def test_a_set_has_no_more_plans_than_there_are_ways():
@@ -51,11 +52,12 @@ def test_a_set_has_no_more_plans_than_there_are_ways():
     assert (plans.k, plans.asked) == (3, 5)
     assert (
         plans.ways
-        == f"There are 3 really different ways within 10 % of the best; one more would be like plan {plans.like + 1}."
+        == f"3 really different ways were found within 10 % of the best; one more would be like plan {plans.like + 1}."
     )
     assert plans.certificate.ok
     again = mw.PlanSet.from_bytes(plans.to_bytes(), "again")
     assert again.ways == plans.ways
+    assert plans.status is mw.Status.CONVERGED, "no two of the plans that are left are equal"
     assert mw.plan(diamond(3), 3, slack=0.1, fewer=True).ways is None
     assert mw.plan(diamond(3), 5, slack=0.1).k == 5
 
@@ -85,6 +87,22 @@ def test_no_default_set_has_clones(first):
         assert plans.distances[one, other] >= away / CLONE - 1e-9, seed
 
 
+def test_a_plan_that_was_to_be_replaced_does_not_come_back():
+    mdp, told = diamond(3), "1 really different way was found within 10 % of the best; one more would be like"
+    plans = mw.plan(mdp, 3, slack=0.1, fewer=True)
+    only = mw.plan(mdp, 2, slack=0.1, fewer=True, keep=[plans[0]], avoid=[plans[1], plans[2]])
+    assert [plan.key for plan in only] == [plans[0].key]
+    assert only.ways in (f"{told} plan 1.", f"{told} one of the plans to be replaced.")
+    assert replace(only, like=None).ways == f"{told} one of the plans to be replaced."
+    assert only.certificate.ok
+    assert mw.PlanSet.from_bytes(only.to_bytes(), "again").ways == only.ways
+    third = mw.plan(mdp, 2, slack=0.1, fewer=True, keep=[plans[0]], avoid=[plans[1]])
+    np.testing.assert_allclose(third.occupancies[1 - third.kept[0]], plans.occupancies[2], atol=1e-9)
+    assert third.ways is None
+    # There is always a plan, even if all of them were to be avoided.
+    assert mw.plan(mdp, 1, slack=0.1, fewer=True, avoid=plans).k == 1
+
+
 def test_three_passages(tmp_path):
     mdp = mw.read(building(tmp_path))
     plans = mw.plan(mdp, 3, slack=0.15, behaviour=mw.Near(1.0))
@@ -93,7 +111,7 @@ def test_three_passages(tmp_path):
     more = mw.plan(mdp, 4, slack=0.15, behaviour=mw.Near(1.0), fewer=True)
     assert sorted(passages_of(more)) == ["east", "middle", "west"]
     assert more.ways.startswith(
-        "There are 3 really different ways within 15 % of the best; one more would be like plan "
+        "3 really different ways were found within 15 % of the best; one more would be like plan "
     )
 
 
@@ -109,7 +127,7 @@ def test_ways_by_region_are_counted_though_they_share_their_rooms(tmp_path):
     plans = mw.plan(mdp, 3, slack=0.4, behaviour=mw.Regions(), fewer=True)
     assert plans.distances.max() < mw.StateActions.apart
     assert plans.ways is not None
-    assert plans.ways.startswith("There are 2 really different ways")
+    assert plans.ways.startswith("2 really different ways were found")
     assert set(plans.titles) == {"Through the west passage", "Through the east passage"}
 
 

@@ -120,12 +120,12 @@ def plan(
     task = settled_task(Polytope(mdp, criterion), aim, asked, method)
     worth = task.aim.on(task.polytope.mdp, compared)
     with watch.catching_interrupts(), one_blas_thread():
-        ascent, realised = _search(method, task.polytope, worth, k, seed, watch, kept, avoided)
+        ascent, realised, away = _search(method, task.polytope, worth, k, seed, watch, kept, avoided)
         like, derived = None, tradeoff is None and (objective is None or getattr(objective, "tradeoff", 0.0) is None)
         if derived or fewer:
             least = LeastDivergence(inf).on(task.polytope.mdp, worth.compared)
             realised, like = _different(
-                task, least, realised, len(kept), seed, watch, behaviour.apart if fewer else None
+                task, least, realised, len(kept), away, seed, watch, behaviour.apart if fewer else None
             )
         values = task.criterion.values(mdp, np.stack([x for _, x in realised]))
         best_first = np.argsort(-values, kind="stable")
@@ -140,16 +140,19 @@ def plan(
             shortest_way(task.limits, task.polytope.mdp),
         )
         proof, found = _examine(task.polytope, claim, policies, occupancies, watch, ascent)
+    distances, status = worth.distances(occupancies), ascent.status
+    if status is Status.FEWER_PLANS and fewer and (distances + np.eye(len(distances)) > 0).all():
+        status = Status.CONVERGED  # plans that were equal are left out
     plans = PlanSet(
         mdp=mdp,
         policies=policies,
         occupancies=occupancies,
         rewards=values[best_first],
-        distances=worth.distances(occupancies),
+        distances=distances,
         objective=worth.value(occupancies),
         optimal_reward=task.best,
         gap=found.gap,
-        status=Status.INTERRUPTED if watch.interrupted.is_set() else ascent.status,
+        status=Status.INTERRUPTED if watch.interrupted.is_set() else status,
         trace=ascent.trace,
         maximised=task.aim,
         criterion=task.criterion,
@@ -163,7 +166,7 @@ def plan(
         avoided=avoided,
         limits=task.limits,
         asked=k,
-        like=None if like is None else int(np.flatnonzero(best_first == like)[0]),
+        like=None if like is None or like < 0 else int(np.flatnonzero(best_first == like)[0]),
         fewer=fewer,
         derived=derived,
     )
@@ -195,11 +198,10 @@ def _search(
     watch: Watch,
     kept: Floats,
     avoided: Floats,
-) -> tuple[Ascent, list[tuple[Floats, Floats]]]:
-    """Run the method; returns its result, and k (policy, occupancy) pairs with the kept ones first.
+) -> tuple[Ascent, list[tuple[Floats, Floats]], list[Vertex]]:
+    """Run the method; returns its result, k (policy, occupancy) pairs with the kept ones first, and the avoided plans.
 
-    Kept and avoided plans are members of the set that is searched and do not move; the avoided ones are left out of
-    the result.
+    Kept and avoided plans are members of the set that is searched and do not move.
     """
     mdp = polytope.mdp
     given = [(policy, polytope.criterion.occupancy(mdp, policy)) for policy in (*kept, *avoided)]
@@ -217,7 +219,7 @@ def _search(
         new = [polytope.realise(row) for row in ascent.point]
     else:
         new = [polytope.realised(Vertex(x, own)) for own, x in zip(ascent.choices, ascent.point, strict=True)]
-    return ascent, given[: len(kept)] + new
+    return ascent, given[: len(kept)] + new, [Vertex(x) for _, x in given[len(kept) :]]
 
 
 def _different(
@@ -225,22 +227,31 @@ def _different(
     least: SetObjective,
     realised: list[tuple[Floats, Floats]],
     kept: int,
+    avoided: list[Vertex],
     seed: int,
     watch: Watch,
     apart: float | None,
 ) -> tuple[list[tuple[Floats, Floats]], int | None]:
-    """The (policy, occupancy) pairs without clones; see `methods.clones`. The first `kept` ones stay."""
+    """The (policy, occupancy) pairs without clones of each other and of the avoided plans; see `methods.clones`.
+
+    The first `kept` ones stay, and so does one new plan if none is kept. The number returned is that of the plan that a
+    further one would be like, if plans were left out: -1 for an avoided plan.
+    """
     mdp = task.polytope.mdp
     order = [*range(kept), *sorted(range(kept, len(realised)), key=lambda i: -float(realised[i][1] @ mdp.reward))]
     plans = [Vertex(realised[i][1]) for i in order]
     known = {id(plan): realised[i] for plan, i in zip(plans, order, strict=True)}
+    fixed = kept + len(avoided)
     with task.polytope.pausing(watch.check):
         try:
-            found, like = without_clones(task.polytope, least, plans, kept, seed, watch, apart)
+            both = [*plans[:kept], *avoided, *plans[kept:]]
+            found, like = without_clones(task.polytope, least, both, fixed, seed, watch, apart)
         except Halted:
             return realised, None
-    pairs = [known.get(id(plan)) or task.polytope.realised(plan) for plan in found]
-    return pairs, like
+    pairs = [known.get(id(plan)) or task.polytope.realised(plan) for plan in (*found[:kept], *found[fixed:])]
+    if like is not None:
+        like = like if like < kept else -1 if like < fixed else like - len(avoided)
+    return pairs or [known[id(plans[0])]], like
 
 
 def _examine(

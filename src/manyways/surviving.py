@@ -94,7 +94,7 @@ class Survival:
 
     def sentence(self, j: int) -> str:
         """What happens if closure j (counted from 0) is closed, in plain words."""
-        told = f"With {self.closures[j].name} closed"
+        told = f"With the {self.closures[j].name} closed"
         if not self.has_trips:
             return f"{told}, {self._values_told(j)}."
         if self.replanned.reaches[j] <= 0:

@@ -16,7 +16,6 @@ from os import PathLike
 import numpy as np
 
 from manyways.behaviours import BEHAVIOURS, Behaviour, Near, StateActions
-from manyways.describe.wording import percent
 from manyways.errors import SettingError, check_integer, check_number
 from manyways.formats import read
 from manyways.methods import Progress, Watch
@@ -24,6 +23,7 @@ from manyways.methods.farthest import farthest_plan, scattered_plans
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import deterministic
 from manyways.objectives import LeastDivergence
+from manyways.plans.guarantee import ways_found
 from manyways.polytope import CRITERIA, Criterion, Limits, Polytope, Vertex
 from manyways.tasks import asked_limits, default_criterion, settled_task
 from manyways.types import Floats
@@ -58,13 +58,10 @@ class Ways:
     @property
     def sentence(self) -> str:
         """How many ways there are, in plain words."""
-        within = "" if self.limits.slack is None else f" within {percent(self.limits.slack)} of the best"
-        count = "is 1 really different way" if len(self) == 1 else f"are {len(self)} really different ways"
+        found = ways_found(len(self), self.limits)
         if self.like is None:
-            return f"There {count.replace('are', 'are at least')}{within}; more were not looked for."
-        return (
-            f"There {count}{within}; one more would be like plan {self.like + 1} (distance {self.distances[-1]:.2f})."
-        )
+            return f"At least {found}; more were not looked for."
+        return f"{found}; one more would be like plan {self.like + 1} (distance {self.distances[-1]:.2f})."
 
 
 def how_many(
@@ -94,7 +91,7 @@ def how_many(
     """
     check_integer("most", most, 1)
     if apart is not None and not 0 < check_number("apart", apart) < np.log(2):
-        raise SettingError(f"distances lie between 0 and 0.693, so must apart, found {apart:g}")
+        raise SettingError(f"the least distance of two ways must be above 0 and below 0.693 (ln 2), found {apart:g}")
     discounted = criterion is not None and CRITERIA.check(criterion).discount < 1
     mdp = read(source, absorbing=discounted)
     criterion = default_criterion(mdp) if criterion is None else criterion

@@ -17,13 +17,14 @@ from manyways.formats.text_maps import world_from_rows
 from problems import jsd
 
 
-def pair(own: float, near: float | None = None, passages: bool | None = None) -> Likeness:
+def pair(own: float, near: float | None = None, passages: bool | None = None, rules: bool | None = None) -> Likeness:
     def matrix(value):
-        return np.array([[0.0, value], [value, 0.0]])
+        return None if value is None else np.array([[0.0, value], [value, 0.0]])
 
-    return Likeness(
-        matrix(own), None if near is None else matrix(near), "", None if passages is None else matrix(passages) > 0
-    )
+    def truths(value):
+        return None if value is None else matrix(value) > 0
+
+    return Likeness(matrix(own), matrix(near), "", truths(passages), truths(rules))
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,19 @@ def test_words(own, near, passages, words):
     assert likeness.all_same_way == likeness.same_way(0, 1)
 
 
+def test_plans_that_act_by_the_same_rule_are_not_called_different():
+    assert [GRADES[pair(own, rules=True).grade(0, 1)] for own in (0.005, 0.15, 0.3, 0.6)] == [
+        "nearly the same",
+        "similar",
+        "in different states, but act by the same rule",
+        "in different states, but act by the same rule",
+    ]
+    assert pair(0.6, rules=True).alike(0, 1)
+    assert pair(0.6, rules=True).act_alike(0, 1)
+    assert not pair(0.15, rules=True).act_alike(0, 1)
+    assert GRADES[pair(0.6, rules=False).grade(0, 1)] == "very different"
+
+
 def test_plans_are_very_different_only_if_both_distances_say_so():
     for own in np.linspace(0.0, log(2), 24):
         for near in np.linspace(0.0, log(2), 24):
@@ -63,17 +77,17 @@ def test_plans_are_very_different_only_if_both_distances_say_so():
 def test_the_radius_is_a_sixteenth_of_the_map(tmp_path):
     field = world_from_rows(["S" + "." * 47, *["." * 48] * 30, "." * 47 + "G"], "field", correct_transition=1.0)
     plans = plan_set(field, [along(field, "r" * 47 + "d" * 31), along(field, "d" * 31 + "r" * 47)])
-    likeness = likeness_of(plans, [None, None])
+    likeness = likeness_of(plans, [None, None], None)
     images = mw.Near(3.0).on(field).forward(plans.occupancies)
     assert likeness.radius == "3 cells"
     assert likeness.near is not None
     assert likeness.near[0, 1] == pytest.approx(jsd(*images))
     small = world_from_rows(["S.......", *["." * 8] * 6, ".......G"], "small")
-    assert likeness_of(plan_set(small, [going(small)]), [None]).radius == "1 cell"
+    assert likeness_of(plan_set(small, [going(small)]), [None], None).radius == "1 cell"
     narrow = world_from_rows(["S.......", "........", ".......G"], "narrow")  # a row apart is a way of its own
-    assert likeness_of(plan_set(narrow, [going(narrow)]), [None]).near is None
+    assert likeness_of(plan_set(narrow, [going(narrow)]), [None], None).near is None
     robot = mw.read(building(tmp_path))  # 100 x 75 cells of 0.2 m
-    assert likeness_of(plan_set(robot, [going(robot)]), [None]).radius == "1.2 m"
+    assert likeness_of(plan_set(robot, [going(robot)]), [None], None).radius == "1.2 m"
 
 
 def test_near_is_not_known_without_a_map_or_moves_both_ways():

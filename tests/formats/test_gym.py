@@ -359,6 +359,11 @@ def test_sources_that_cannot_be_read(source, message):
         mw.read(source)
 
 
+def test_an_environment_without_a_table_is_named_as_one():
+    with pytest.raises(mw.SourceError, match=r"CartPole-v1 has no table of its dynamics.*mw\.explore"):
+        mw.read(gymnasium.make("CartPole-v1"))
+
+
 def test_without_gymnasium_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "gymnasium", None)
     with pytest.raises(mw.SettingError, match=r"pip install 'manyways\[gym\]'"):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import manyways as mw
+from manyways.formats.text_maps import world_from_rows
 from manyways.model.episodes import episode_ends
 from problems import random_accessible_mdp
 
@@ -56,6 +59,9 @@ def test_what_people_would_close():
     assert [closure.name for closure in mw.closures(town())] == ["water"]
     doors = mw.closures(mw.read("nine-rooms:8"))
     assert len(doors) == 12
+    assert doors[0].name.startswith("door between the ")
+    assert doors[0].name.endswith(" rooms")
+    assert len({closure.name for closure in doors}) == 12
     assert all(closure.states.sum() == 1 for closure in doors)
     assert [closure.name for closure in mw.closures(mw.read("gym:FrozenLake-v1"))] == [
         f"action {name}" for name in mw.read("gym:FrozenLake-v1").action_names
@@ -105,3 +111,28 @@ def test_closing_moves_chance_from_the_closed_part_to_staying(seed):
     others[:, state] = False
     others[np.arange(len(own)), own] = False
     np.testing.assert_array_equal(after[others], before[others])
+
+
+def test_doors_are_named_by_the_rooms_that_they_join():
+    """Two doors between the same two rooms are told apart; a door that leads nowhere has the name of its cell."""
+    rows = ["S..#....", "...D....", "...#...G", "...D....", "...#####", "...D#..#"]
+    mdp = world_from_rows([row.replace("D", ".") for row in rows], "pair", enterable_walls=False)
+    doors = [f"r{r}c{row.index('D')}" for r, row in enumerate(rows) if "D" in row]
+    labelled = replace(
+        mdp, labels={**mdp.labels, "door": np.isin([mdp.state_name(s) for s in range(mdp.n_states)], doors)}
+    )
+    assert [closure.name for closure in mw.closures(labelled)] == [
+        "door between the west and east rooms (r1c3)",
+        "door between the west and east rooms (r3c3)",
+        "door r5c3",
+    ]
+
+
+def test_the_state_in_which_every_episode_ends_is_not_closed():
+    mdp = town()
+    errands = mw.MDP.from_transitions(
+        [("home", "bus", "work", 1.0, -3.0), ("home", "walk", "work", 1.0, -2.0), ("work", "rest", "work", 1.0, 0.0)],
+        labels={"there": ["work"]},
+    ).restarting_at([1], "there")
+    assert [closure.name for closure in mw.closures(errands)] == ["action bus", "action walk", "action rest"]
+    assert [closure.name for closure in mw.closures(mdp)] == ["water"]

@@ -131,3 +131,10 @@ def test_a_path_begins_and_ends_where_the_line_does():
     assert text.startswith("M0.0 0.0L")
     assert text.endswith("L20.0 20.0")
     assert "Q20.0 0.0 " in text
+
+
+def test_numbers_stand_where_lines_are_farthest_apart_on_maps_of_any_size():
+    for size in (6, 60):
+        lines = [[(0.0, 0.0), (size, 0.0), (size, size)], [(0.0, 0.0), (0.0, size), (size, size)]]
+        for corner, spot in zip([(size, 0), (0, size)], number_spots(lines, [(0.0, 0.0), (size, size)]), strict=True):
+            assert np.hypot(spot[0] - corner[0], spot[1] - corner[1]) < 0.1 * size

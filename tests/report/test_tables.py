@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from manyways.describe import Measure
-from manyways.report.tables import cells_of
+from manyways.report.tables import cells_of, measure_table, texts_of
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,13 @@ def test_only_the_best_is_called_the_best(rewards, best, worst):
     assert [cell.rank for cell in cells].count("best") == best
     assert [cell.rank for cell in cells].count("worst") == worst
     assert len({cell.text for cell in cells}) == len(set(rewards))
+
+
+def test_small_shares_and_their_span():
+    """From the least to the largest value, not by their texts; what would be rounded to nothing is not called nothing."""
+    small = Measure("time in wall", (3e-5, 4e-9, 0.0), "share", -1, "")
+    assert texts_of(small) == ["under 0.1 %", "under 0.1 %", "0.0 %"]
+    spread = Measure("time in door", (0.102, 0.0991, 0.1), "share", 0, "")
+    first = Measure("reward", (3.0, 2.0, 1.0), "reward", 1, "")
+    same = measure_table([first, first, small, spread], 3)["same"]
+    assert same == [("time in wall", "0.0 % to under 0.1 %"), ("time in door", "9.9 % to 10.2 %")]

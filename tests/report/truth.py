@@ -15,9 +15,9 @@ from scipy.sparse import csgraph
 from scipy.sparse.linalg import splu
 
 from manyways.behaviours import Near
-from manyways.describe.places import Rooms, rooms_of
 from manyways.model.mdp import MDP
 from manyways.model.regions import MapRegions, find_regions
+from manyways.model.rooms import Rooms, rooms_of
 from manyways.plans.planset import PlanSet
 from manyways.polytope import Answer, Episodic
 from manyways.types import Bools, Floats, Ints

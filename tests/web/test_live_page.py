@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import manyways as mw
-from browser import NASTY, faint_texts, nameless_controls, nasty_plans, needs_browser, opened, running_browser
+from browser import NASTY, faint_texts, nasty_plans, needs_browser, opened, running_browser, serious_findings
 
 pytestmark = needs_browser
 
@@ -312,7 +312,7 @@ def test_everyone_can_use_it(browser: Browser, plans_path):
             page.set_viewport_size({"width": width, "height": 780})
             page.emulate_media(color_scheme=scheme)
             assert page.evaluate("document.documentElement.scrollWidth") <= width
-            assert nameless_controls(page) == []
+            assert serious_findings(page) == []
             assert faint_texts(page) == []
         reached = page.evaluate(
             "[...document.querySelectorAll('button, input, select, textarea, a[href], summary')].filter(e => e.tabIndex < 0).length"

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from test_live_page import served
 
 import manyways as mw
-from browser import NASTY, faint_texts, nameless_controls, nasty_plans, needs_browser, opened, running_browser
+from browser import NASTY, faint_texts, nasty_plans, needs_browser, opened, running_browser, serious_findings
 
 pytestmark = needs_browser
 WAIT_MS = 60_000
@@ -179,7 +179,7 @@ def test_everyone_can_use_it(browser: Browser, plans_path):
             page.set_viewport_size({"width": width, "height": 780})
             page.emulate_media(color_scheme=scheme)
             assert page.evaluate("document.documentElement.scrollWidth") <= width
-            assert nameless_controls(page) == []
+            assert serious_findings(page) == []
             assert faint_texts(page) == []
         assert page.locator("#learned-map").evaluate("(map) => map.width > 0 && map.height > 0")
         unreachable = page.evaluate(

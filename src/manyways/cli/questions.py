@@ -83,7 +83,7 @@ def freedom(
 
 
 @app.command(
-    epilog="Examples: manyways ways nine-rooms:7 --slack 10%  |  manyways ways office.yaml --radius 1 --picture ways.png"
+    epilog="Examples: manyways ways nine-rooms:7 --slack 10%  |  manyways ways office.yaml --apart 1 --picture ways.png"
 )
 def ways(
     source: Source,
@@ -91,12 +91,15 @@ def ways(
     floor: Floor = None,
     longer: Longer = None,
     apart: Annotated[
-        float, typer.Option(help="The least distance of two ways that count as different, of at most 0.693.")
-    ] = 0.1,
-    radius: Annotated[
         float | None,
-        typer.Option(help="Time spent within this distance counts as the same: cells, or metres for nav2 maps."),
+        typer.Option(
+            metavar="RADIUS",
+            help="Time spent within this distance counts as the same, as for 'manyways plan': cells, or metres for nav2 maps.",
+        ),
     ] = None,
+    distance: Annotated[
+        float, typer.Option(help="The least distance of two ways that count as different, below 0.693.")
+    ] = 0.1,
     most: Annotated[int, typer.Option(help="Stop at this many ways.")] = 12,
     seed: Annotated[int, typer.Option(help="Seed of all random draws.")] = 0,
     discount: Discount = None,
@@ -128,8 +131,8 @@ def ways(
         found = how_many(
             model,
             slack,
-            None if radius is None else Near(radius),
-            apart,
+            None if apart is None else Near(apart),
+            distance,
             floor=floor,
             longer=longer,
             criterion=_criterion(discount),

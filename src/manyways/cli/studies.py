@@ -182,8 +182,8 @@ def bench(
     parts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Any of: paper, others, growth, plans, limits, price, preferences, rounds, near, certificates, start, memory, "
-            "studies, reading; by default all."
+            help="Any of: paper, others, growth, plans, limits, price, preferences, rounds, near, closures, certificates, "
+            "start, memory, studies, reading, tables; by default all."
         ),
     ] = None,
     sizes: Annotated[

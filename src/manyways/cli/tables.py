@@ -129,13 +129,18 @@ def _plans_table(plans: PlanSet, terms: Terms) -> Table:
     from rich.table import Table
     from rich.text import Text
 
+    from manyways.describe.survey import negligible
+    from manyways.describe.wording import tabled
+
     table = Table(title=Text(f"{plans.mdp.name}: {plans.k} plan{'s' if plans.k > 1 else ''}"), title_justify="left")
     for column in ("plan", terms.noun, terms.loss, "nearest other", "mean distance"):
         table.add_column(column, justify="right")
     for i, reward in enumerate(plans.rewards):
         loss = plans.optimal_reward - reward
         loss = loss if abs(loss) > 1e-9 * max(abs(plans.optimal_reward), 1.0) else 0.0
-        share = f" ({100 * loss / abs(plans.optimal_reward):.1f} %)" if terms.shown(plans.optimal_reward) > 0 else ""
+        share = (
+            f" ({tabled(loss / abs(plans.optimal_reward))})" if abs(plans.optimal_reward) > negligible(plans) else ""
+        )
         others = [plans.distances[i, j] for j in range(plans.k) if j != i]
         nearest = f"{min(others):.3f} (plan {_nearest(plans, i) + 1})" if others else "-"
         mean = f"{sum(others) / len(others):.3f}" if others else "-"

@@ -4,8 +4,8 @@ from manyways.describe.decisions import Decision, Decisions, Taken, decisions_of
 from manyways.describe.likeness import GRADES
 from manyways.describe.measure import Measure, measures
 from manyways.describe.portrait import Portrait, portraits
-from manyways.describe.rules import Rule, rules_of
-from manyways.describe.survey import Survey, survey_of
+from manyways.describe.rules import Rule
+from manyways.describe.survey import Survey, rules_of, survey_of
 
 __all__ = [
     "GRADES",

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyways.describe.context import ABSENT, Context, Remark
-from manyways.describe.features import SEEN, Feature, action_shares, state_features, words_for
+from manyways.describe.features import SEEN, Feature, action_shares, state_features
 from manyways.describe.places import compass_direction
-from manyways.describe.subject import Plans
+from manyways.describe.subject import Plans, words_for
 from manyways.describe.wording import VISIBLE, percent, quoted
 from manyways.objectives.divergence import divergence_by_place
 from manyways.types import Bools

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyways.describe.features import STATES_UP_TO, Feature, features_of
+from manyways.describe.features import Feature, features_of
 from manyways.describe.measure import measures
-from manyways.describe.places import Rooms, Route, Sectors, route_of, sectors_of
-from manyways.describe.rules import Rule, rules_of
+from manyways.describe.places import Route, Sectors, route_of, sectors_of
+from manyways.describe.rules import Rule
 from manyways.describe.subject import Plans
 from manyways.describe.survey import Survey, negligible
 from manyways.describe.wording import Terms, distinct, number, percent, quoted, terms_of
 from manyways.model.occupancy import first_best
+from manyways.model.rooms import Rooms
 from manyways.types import Bools, Floats, Ints
 
 NEARLY_ALWAYS = 0.95
@@ -117,7 +118,7 @@ def context_of(survey: Survey) -> Context:
         centres=_centres(survey, regions),
         features=features_of(survey, rooms, sectors, regions),
         choices=choices,
-        rules=rules_of(survey) if mdp.n_states <= STATES_UP_TO else None,
+        rules=survey.rules,
     )
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from manyways.describe.conditions import missing
 from manyways.describe.features import LEVELS_UP_TO
-from manyways.describe.subject import Plans
-from manyways.describe.survey import FACTORISED, NEVER, Survey
+from manyways.describe.subject import NEVER, Plans
+from manyways.describe.survey import FACTORISED, Survey
 from manyways.errors import check_integer
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import state_occupancy

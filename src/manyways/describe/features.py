@@ -13,10 +13,11 @@ from itertools import islice
 import numpy as np
 
 from manyways.describe.conditions import Condition, missing, spent
-from manyways.describe.places import Rooms, Sectors, shares_by_sector, sides_of
-from manyways.describe.subject import Plans
+from manyways.describe.places import Sectors, shares_by_sector, sides_of
+from manyways.describe.subject import STATES_UP_TO, Plans, words_for
 from manyways.describe.survey import Survey
 from manyways.describe.wording import distinct, plain, quoted, raised
+from manyways.model.rooms import Rooms
 from manyways.model.variables import Values
 from manyways.types import Bools, Floats
 
@@ -29,8 +30,6 @@ LEVELS_UP_TO = 40
 
 RANGES_OF_EACH = 4
 VARIABLES_AT_MOST = 30
-STATES_UP_TO = 200_000
-"""The variables of larger models are not looked at for titles and sentences."""
 
 HABITS_UP_TO = 50
 """With more actions than this their names say little, and there would be thousands of habits."""
@@ -122,11 +121,6 @@ def ranges_of(name: str, values: Values) -> Iterator[tuple[Condition, Bools]]:
     yield from ((Condition(name, value, value), values == value) for value in (least, *inner, most))
     yield from ((Condition(name, value, None), known & (values >= value)) for value in inner)
     yield from ((Condition(name, None, value), known & (values <= value)) for value in inner)
-
-
-def words_for(plans: Plans, word: str) -> str:
-    """What a share is a share of: "time" or "steps", with "discounted" in front if it is."""
-    return word if plans.criterion.discount == 1 else f"discounted {word}"
 
 
 def action_shares(plans: Plans, where: Bools | None = None, which: Sequence[int] | None = None) -> Floats:

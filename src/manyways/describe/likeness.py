@@ -11,7 +11,9 @@ or very different only if both distances are large enough for it.
 *Passages.* Two plans take the same passages if, for every passage and room, the shares of their ways to the goal that go
 through it differ by less than a quarter. This is known only for models with a goal and at least two regions.
 
-Models without a map, and maps with fewer than 8 rows or columns, have no such comparisons; there the words depend on the distance of the set alone.
+Models without a map, and maps with fewer than 8 rows or columns, have no such comparisons; there the words depend on the distance
+of the set alone, with one exception. Plans without a map that nearly always act by the same rule (`describe.rules`) differ only
+in the states that they are in, however large their distance is.
 
 Behaviours with few groups, such as `Regions`, have smaller distances: each behaviour says from which distance on ways are
 different (`Behaviour.apart`), and distances are taken in proportion to that.
@@ -26,6 +28,7 @@ from itertools import combinations
 import numpy as np
 
 from manyways.behaviours import Behaviour, Near
+from manyways.describe.rules import Rule
 from manyways.describe.subject import Plans
 from manyways.errors import SettingError
 from manyways.objectives.divergence import pairwise_divergences
@@ -41,15 +44,17 @@ NARROW = 8
 NEARLY_SAME, SIMILAR, CLEAR = 0.01, 0.2, 0.45
 """Distances below these are called nearly the same, similar and clearly different."""
 
+SAME_RULE = "in different states, but act by the same rule"
 GRADES = (
     "nearly the same",
     "similar",
     "different cell by cell, but the same way",
+    SAME_RULE,
     "the same in what is compared, but on different ways",
     "clearly different",
     "very different",
 )
-ALIKE = 3
+ALIKE = 4
 """The first grades, as many as this, are those of plans that are alike."""
 
 
@@ -62,12 +67,14 @@ class Likeness:
         near: (k, k) the distances for `Near`; None without a map, on narrow ones, and where no state is near another.
         radius: the radius of `near`, in words: "2 cells", "1.2 m".
         passages: (k, k) whether two plans take the same passages; None if that is not known.
+        rules: (k, k) whether two plans act by the same rule; None without rules.
     """
 
     distances: Floats
     near: Floats | None
     radius: str
     passages: Bools | None
+    rules: Bools | None
 
     @property
     def apart(self) -> Floats:
@@ -95,31 +102,38 @@ class Likeness:
         own = float(self.distances[one, other])
         near = own if self.near is None else float(self.near[one, other])
         if own < NEARLY_SAME:
-            return 0 if near < SIMILAR else 3
+            return 0 if near < SIMILAR else 4
         if own >= SIMILAR and self.same_way(one, other):
             return 2
         if near < SIMILAR or own < Behaviour.apart:
             return 1
-        return 4 if min(own, near) < CLEAR else 5
+        if self.rules is not None and self.rules[one, other]:
+            return 3
+        return 5 if min(own, near) < CLEAR else 6
 
     def alike(self, one: int, other: int) -> bool:
         """Whether two plans are the same but for small differences."""
         return self.grade(one, other) < ALIKE
 
+    def act_alike(self, one: int, other: int) -> bool:
+        """Whether two plans are alike only in that they act by the same rule."""
+        return GRADES[self.grade(one, other)] == SAME_RULE
 
-def likeness_of(plans: Plans, chances: Sequence[Floats | None]) -> Likeness:
+
+def likeness_of(plans: Plans, chances: Sequence[Floats | None], rules: Sequence[Rule] | None) -> Likeness:
     """Compare the plans of a set; (P,) `chances` of each plan are those that its way goes through each of P places."""
     passages, known = None, [chance for chance in chances if chance is not None and chance.size]
     if len(known) == plans.k:
         passages = np.stack([np.abs(np.stack(known) - own).max(axis=1) < QUARTER for own in known])
+    by_rule = None if rules is None else np.array([[one.same_as(other) for other in rules] for one in rules])
     layout, distances = plans.mdp.layout, plans.distances * (Behaviour.apart / plans.behaviour.apart)
     if layout is None or min(layout.shape) < NARROW:
-        return Likeness(distances, None, "", passages)
+        return Likeness(distances, None, "", passages, by_rule)
     cells = max(max(layout.shape) / NEARBY, 1.0)
     metres = None if layout.metres_per_cell is None else cells * layout.metres_per_cell
     radius = f"{cells:.2g} cell{'' if cells == 1 else 's'}" if metres is None else f"{metres:.2g} m"
     try:
         nearby = Near(cells if metres is None else metres).on(plans.mdp)
     except SettingError:  # no move can be made both ways
-        return Likeness(distances, None, "", passages)
-    return Likeness(distances, pairwise_divergences(nearby.forward(plans.occupancies)), radius, passages)
+        return Likeness(distances, None, "", passages, by_rule)
+    return Likeness(distances, pairwise_divergences(nearby.forward(plans.occupancies)), radius, passages, by_rule)

@@ -17,24 +17,38 @@ LEAST_WEIGHT = 0.05
 """Remarks with less weight are used only if there would be fewer than `FEWEST` sentences."""
 
 OF_A_GROUP = 2
+STANDING = ("reward", "goal", "length")
+"""The kinds of remarks on how well a plan does."""
 
 
 @dataclass(frozen=True)
 class Portrait:
-    """A title that no other plan of the set has, and sentences, the most informative first."""
+    """A title that no other plan of the set has, and sentences, the most informative first.
+
+    Attributes:
+        title: what sets the plan apart, in a few words.
+        sentences: what it does and how it differs from the others.
+        standing: those of the sentences that say how well it does: its value, how often it reaches the goal, its length.
+    """
 
     title: str
     sentences: tuple[str, ...]
+    standing: frozenset[str] = frozenset()
 
 
 def portraits(plans: Plans | Survey) -> list[Portrait]:
     """One portrait for each plan, in their order."""
     context = context_of(survey_of(plans))
-    return [Portrait(title, _chosen(remarks(context, plan))) for plan, title in enumerate(titles_of(context))]
+    found = []
+    for plan, title in enumerate(titles_of(context)):
+        chosen = _chosen(remarks(context, plan))
+        standing = frozenset(remark.text for remark in chosen if remark.kind in STANDING)
+        found.append(Portrait(title, tuple(remark.text for remark in chosen), standing))
+    return found
 
 
-def _chosen(found: list[Remark]) -> tuple[str, ...]:
-    """The texts of the best remarks: one of each kind, at most `OF_A_GROUP` of each group."""
+def _chosen(found: list[Remark]) -> list[Remark]:
+    """The best remarks: one of each kind, at most `OF_A_GROUP` of each group."""
     kinds: set[str] = set()
     groups: Counter[str] = Counter()
     kept = []
@@ -42,7 +56,7 @@ def _chosen(found: list[Remark]) -> tuple[str, ...]:
         group = remark.kind.partition(":")[0]
         weighty = remark.weight >= LEAST_WEIGHT or len(kept) < FEWEST
         if weighty and remark.kind not in kinds and groups[group] < OF_A_GROUP and len(kept) < SENTENCES:
-            kept.append(remark.text)
+            kept.append(remark)
             kinds.add(remark.kind)
             groups[group] += 1
-    return tuple(kept)
+    return kept

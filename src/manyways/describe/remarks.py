@@ -12,10 +12,10 @@ import numpy as np
 
 from manyways.describe.comparisons import decisions, difference, nearest, time_spent
 from manyways.describe.context import Context, Remark
-from manyways.describe.features import USUAL, words_for
+from manyways.describe.features import USUAL
 from manyways.describe.likeness import NEARLY_SAME
-from manyways.describe.places import Rooms, Route, is_passage, is_telling, listed_regions, share_beside
-from manyways.describe.survey import NEVER
+from manyways.describe.places import Route, is_passage, is_telling, listed_regions, share_beside
+from manyways.describe.subject import NEVER, words_for
 from manyways.describe.wording import (
     VISIBLE,
     counted,
@@ -30,6 +30,7 @@ from manyways.describe.wording import (
     short,
 )
 from manyways.model.mdp import MDP
+from manyways.model.rooms import Rooms
 
 SELDOM = 0.1
 """A plan is the only one through a door or room if each other plan passes it with less than this chance."""

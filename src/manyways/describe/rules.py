@@ -2,7 +2,8 @@
 
 "Repairs at wear 3 or more, orders at wear 2 when parts are 0; otherwise runs; exact in 97 % of its time." A rule is a small
 decision tree, fitted to the time that the plan spends on each action in each state. States that the plan never comes to have
-no part in it, since what a policy says there is arbitrary. For models with a map, where the plan goes says more.
+no part in it, since what a policy says there is arbitrary, and neither have states with only one action, in which there is
+nothing to decide. For models with a map, where the plan goes says more.
 """
 
 from __future__ import annotations
@@ -14,15 +15,12 @@ import numpy as np
 
 from manyways.describe.action_words import does
 from manyways.describe.conditions import Condition, all_hold, briefly, hull, when
-from manyways.describe.features import words_for
-from manyways.describe.subject import Plans
-from manyways.describe.survey import NEVER, Survey
+from manyways.describe.subject import NEVER, STATES_UP_TO, Plans, words_for
 from manyways.describe.trees import ACTIONS_AT_MOST, Column, columns_of, conditions_of, fitted
 from manyways.describe.wording import percent
 from manyways.model.mdp import MDP
-from manyways.model.occupancy import state_occupancy
 from manyways.model.variables import Values
-from manyways.types import Floats, Ints
+from manyways.types import Bools, Floats, Ints
 
 FITS = 0.8
 """A rule that is exact in less of the plan's time than this is not said."""
@@ -59,10 +57,11 @@ class Rule:
 
     Attributes:
         text: the sentence, without a capital and a full stop; it says so if no short rule fits.
-        exact: the share of the plan's time in which it does what the cases say. For a plan that randomises, this is the
-            chance that the action it takes is the one named, averaged over its time.
-        by_action: for each action that the plan takes, where it does, in a few words: "wear 3 or more", "always"; or the share
-            of its time, if the rule does not name the action.
+        exact: the share of the plan's time in which it does what the cases say; only time in states with several actions
+            counts, unless the plan is never in one. For a plan that randomises, this is the chance that the action it takes
+            is the one named, averaged over this time.
+        by_action: for each action that the plan decides for, where it does, in a few words: "wear 3 or more", "always"; or the
+            share of this time, if the rule does not name the action.
         cases: the parts of the rule. The first that holds in a state counts; the last one has no conditions.
         ways: the same with conditions for every action.
     """
@@ -83,18 +82,22 @@ class Rule:
         return self.exact >= FITS
 
 
-def rules_of(plans: Plans | Survey) -> tuple[Rule, ...] | None:
-    """A rule for each plan; None for models with a map, and for models whose states have no variables that differ."""
-    if isinstance(plans, Survey):
-        by_state, plans = plans.by_state, plans.plans
-    else:
-        by_state = state_occupancy(plans.mdp, plans.occupancies)
+def rules_for(plans: Plans, by_state: Floats) -> tuple[Rule, ...] | None:
+    """A rule for each plan, given (k, S) the time in each state; None for models with a map, for large ones, and for models
+    whose states have no variables that differ."""
     mdp = plans.mdp
-    if mdp.layout is not None or not mdp.variables:
+    if mdp.layout is not None or mdp.n_states > STATES_UP_TO or not mdp.variables:
         return None
     if not columns_of(mdp.variables, np.flatnonzero((by_state > NEVER).any(axis=0))):
         return None
-    return tuple(_rule(plans, plan, np.flatnonzero(by_state[plan] > NEVER)) for plan in range(plans.k))
+    several = deciding_states(mdp)
+    return tuple(_rule(plans, plan, by_state[plan] > NEVER, several) for plan in range(plans.k))
+
+
+def deciding_states(mdp: MDP) -> Bools:
+    """(S,) the states with at least two actions of different names."""
+    named, first = actions_by_name(mdp), mdp.first_choice[:-1]
+    return np.minimum.reduceat(named, first) < np.maximum.reduceat(named, first)
 
 
 def actions_by_name(mdp: MDP) -> Ints:
@@ -113,10 +116,14 @@ def named_actions(cases: Sequence[Case], mdp: MDP) -> Ints:
     return found
 
 
-def _rule(plans: Plans, plan: int, states: Ints) -> Rule:
-    """The rule of a plan that is never in other than the (n,) given states."""
-    mdp, occupancy = plans.mdp, plans.occupancies[plan]
-    shares = np.bincount(actions_by_name(mdp), occupancy, len(mdp.action_names))
+def _rule(plans: Plans, plan: int, comes: Bools, several: Bools) -> Rule:
+    """The rule of a plan that (S,) comes to some states, of which (S,) some have several actions."""
+    mdp, decides = plans.mdp, comes & several
+    always = not (comes & ~several).any() or not decides.any()
+    states = np.flatnonzero(comes if always else decides)
+    occupancy = plans.occupancies[plan] if always else plans.occupancies[plan] * several[mdp.choice_state]
+    whole = max(float(occupancy.sum()), 1e-300)
+    shares = np.bincount(actions_by_name(mdp), occupancy, len(mdp.action_names)) / whole
     used = np.argsort(-shares, kind="stable")[:ACTIONS_AT_MOST]
     used = used[shares[used] > NEVER]
     names = [mdp.action_names[action] for action in used]
@@ -128,8 +135,8 @@ def _rule(plans: Plans, plan: int, states: Ints) -> Rule:
         if len(_sentence(cases)) <= LONGEST:
             break
     right = actions_by_name(mdp) == named_actions(cases, mdp)[mdp.choice_state]
-    exact = min(max(float(occupancy[right].sum() / occupancy.sum()), 0.0), 1.0)
-    its_time = f"of its {words_for(plans, 'time')}"
+    exact = min(max(float(occupancy[right].sum()) / whole, 0.0), 1.0)
+    its_time = f"of its {words_for(plans, 'time' if always else 'decisions')}"
     by_action = {
         name: f"in {percent(float(shares[action]))} {its_time}" for name, action in zip(names, used, strict=True)
     }

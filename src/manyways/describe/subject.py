@@ -12,6 +12,12 @@ from manyways.model.mdp import MDP
 from manyways.polytope import Criterion
 from manyways.types import Floats
 
+NEVER = 1e-12
+"""Shares of time below this are none."""
+
+STATES_UP_TO = 200_000
+"""The variables of larger models are not looked at for titles and sentences."""
+
 
 class Plans(Protocol):
     """k plans for one model.
@@ -49,3 +55,8 @@ class Plans(Protocol):
     def behaviour(self) -> Behaviour: ...
     @property
     def near_duplicates(self) -> list[tuple[int, int]]: ...
+
+
+def words_for(plans: Plans, word: str) -> str:
+    """What a share is a share of: "time" or "steps", with "discounted" in front if it is."""
+    return word if plans.criterion.discount == 1 else f"discounted {word}"

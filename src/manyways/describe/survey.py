@@ -22,12 +22,14 @@ from manyways.describe.first_visits import (
     run_of,
 )
 from manyways.describe.likeness import Likeness, likeness_of
-from manyways.describe.places import Rooms, likely_path, rooms_of
-from manyways.describe.subject import Plans
+from manyways.describe.places import likely_path
+from manyways.describe.rules import Rule, rules_for
+from manyways.describe.subject import NEVER, Plans
 from manyways.model.graph import reachable
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import chain, state_occupancy
 from manyways.model.regions import MapRegions, find_regions
+from manyways.model.rooms import Rooms, rooms_of
 from manyways.types import Bools, Floats, Ints
 
 FACTORISED = 50_000
@@ -44,7 +46,6 @@ REGIONS_AT_MOST = 50
 UNSEEN = 1e-3
 """Entrances of a region that are used less often than this per way, all together, are left out."""
 
-NEVER = 1e-12
 STAYS = 0.97
 """A plan that spends at least this share of its time in a state that it cannot leave is said to stay there."""
 
@@ -101,6 +102,7 @@ class Survey:
             fewer than two or too many.
         episodes: how episodes end, in a model whose episodes restart within a step; None for other models.
         facts: what the chain of each plan says.
+        rules: what each plan does in which states, in a model without a map (`describe.rules`).
         likeness: how much alike the plans are.
     """
 
@@ -111,6 +113,7 @@ class Survey:
     regions: MapRegions | None
     episodes: Episodes | None
     facts: tuple[PlanFacts, ...]
+    rules: tuple[Rule, ...] | None
     likeness: Likeness
 
 
@@ -124,8 +127,14 @@ def survey_of(plans: Plans | Survey) -> Survey:
     regions = _regions(plans.mdp) if rooms is None else None
     facts = tuple(_facts(plans, plan, by_state[plan], labels, rooms, regions) for plan in range(plans.k))
     preferences = {label: _preference(plans.mdp, label) for label in labels}
-    likeness = likeness_of(plans, [_passed(plans.mdp, fact) for fact in facts])
-    return Survey(plans, by_state, preferences, rooms, regions, _episodes(plans), facts, likeness)
+    rules = rules_for(plans, by_state)
+    likeness = likeness_of(plans, [_passed(plans.mdp, fact) for fact in facts], rules)
+    return Survey(plans, by_state, preferences, rooms, regions, _episodes(plans), facts, rules, likeness)
+
+
+def rules_of(plans: Plans | Survey) -> tuple[Rule, ...] | None:
+    """What each plan does in which states, as a rule over their variables; None where there are no rules (`rules_for`)."""
+    return plans.rules if isinstance(plans, Survey) else rules_for(plans, state_occupancy(plans.mdp, plans.occupancies))
 
 
 def _regions(mdp: MDP) -> MapRegions | None:

@@ -33,7 +33,7 @@ from manyways.describe.habits import departure, habits_of
 from manyways.describe.likeness import QUARTER
 from manyways.describe.places import is_passage, is_telling, listed_regions, share_beside
 from manyways.describe.remarks import certainty, place_of, same_doors, straying
-from manyways.describe.survey import NEVER
+from manyways.describe.subject import NEVER
 from manyways.describe.wording import VISIBLE, distinct, joined, percent, plain, quantity, raised, short
 from manyways.types import Floats
 

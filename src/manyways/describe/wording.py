@@ -16,6 +16,8 @@ TURNING = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A
 CLEANED = dict.fromkeys(TURNING) | dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], " ")
 
 TINY = 5e-4
+ROUNDED = 1e-11
+"""Shares below this are rounding errors in tables."""
 """A share below this is shown as 'under 0.1 %'."""
 
 VISIBLE = 0.03
@@ -97,6 +99,11 @@ def percent(share: float) -> str:
     points = 100 * share
     digits = 1 if points < 9.95 or 99 < points < 100 else 0
     return f"{points:.{digits}f}".removesuffix(".0") + " %"
+
+
+def tabled(share: float) -> str:
+    """A share in a column of shares, with one decimal: "34.0 %", "0.4 %"; "under 0.1 %" where that would be 0.0 %."""
+    return "under 0.1 %" if ROUNDED < abs(share) < TINY else f"{100 * share:.1f} %"
 
 
 def number(value: float) -> str:

@@ -64,8 +64,9 @@ class TabularEnvironment:
 
 
 def is_environment(source: object) -> bool:
-    """Whether an object is an environment with a table of its dynamics."""
-    return hasattr(getattr(source, "unwrapped", None), "P")
+    """Whether an object is an environment, with a table of its dynamics or without."""
+    inner = getattr(source, "unwrapped", None)
+    return hasattr(inner, "P") or all(hasattr(inner, name) for name in ("reset", "step", "action_space"))
 
 
 def rule(text: str) -> str:
@@ -125,7 +126,7 @@ def model_of(
     """
     inner, spec = env.unwrapped, getattr(env, "spec", None)
     name = str(name or getattr(spec, "id", None) or type(inner).__name__)
-    if not is_environment(env):
+    if not hasattr(inner, "P"):
         raise SourceError(
             f"{name} has no table of its dynamics (`env.unwrapped.P`), so it cannot be read as a model; if its states can be "
             "counted, describe its steps with three functions: mw.explore(start, actions, outcomes)"

@@ -23,6 +23,7 @@ from manyways.model.graph import state_graph
 from manyways.model.mdp import MDP
 from manyways.model.naming import mask_of_states, names_in, where_named
 from manyways.model.regions import find_regions
+from manyways.model.rooms import joined_rooms, rooms_of
 from manyways.types import Bools, Floats
 
 PASSAGE = "passage"
@@ -36,7 +37,7 @@ class Closure:
     """Something that may be closed.
 
     Attributes:
-        name: what it is, as a phrase: "door r3c9", "north passage", "action fast".
+        name: what it is, as a phrase: "door between the north and east rooms", "north passage", "action fast".
         states: (S,) the states that cannot be entered from outside.
         choices: (N,) the choices that fail wherever they are taken.
     """
@@ -88,7 +89,7 @@ def closures(
     """What may be closed in a model, one closure for each.
 
     Without arguments: each door (label "door"), otherwise each passage of the map, otherwise each label, otherwise each
-    action; without those that hold the start or the goal.
+    action; without those that hold the start, the goal or another state in which every episode ends.
 
     Args:
         labels: one or several labels, or True for all. On a map, each connected part of a label is a closure of its own.
@@ -117,6 +118,8 @@ def _likely(mdp: MDP) -> tuple[Closure, ...]:
     ends = mdp.start > 0
     if GOAL in mdp.labels:
         ends = ends | mdp.labels[GOAL]
+    if (ending := episode_ends(mdp)) is not None:
+        ends = ends | (np.minimum.reduceat(ending, mdp.first_choice[:-1]) > 1 - 1e-9)
     found: list[Closure] = []
     if DOOR in mdp.labels:
         found = list(_parts(mdp, DOOR))
@@ -149,11 +152,23 @@ def _parts(mdp: MDP, label: str) -> Iterator[Closure]:
     members = np.flatnonzero(mask)
     near = state_graph(mdp)[members][:, members]
     count, part = csgraph.connected_components(near, directed=False)
-    for number in range(count):
-        own = members[part == number]
+    owns = [members[part == number] for number in range(count)]
+    between = _between(mdp, [_only(mdp, own) for own in owns]) if label == DOOR else [""] * count
+    for own, rooms in zip(owns, between, strict=True):
         where = mdp.state_name(int(own[0]))
-        name = label if count == 1 else f"{label} {where}" if len(own) == 1 else f"{label} at {where}"
+        place = f"{label} {where}" if len(own) == 1 else f"{label} at {where}"
+        name = label if count == 1 else place if not rooms else f"{label} between {rooms}"
+        name = f"{name} ({where})" if rooms and between.count(rooms) > 1 else name
         yield _at_states(mdp, name, _only(mdp, own))
+
+
+def _between(mdp: MDP, doors: Sequence[Bools]) -> list[str]:
+    """The two rooms that each door joins, in words; "" where rooms are not known, or there are not two."""
+    rooms = rooms_of(mdp)
+    if rooms is None:
+        return [""] * len(doors)
+    joined = [joined_rooms(mdp, rooms, door) for door in doors]
+    return [rooms.listed(both) if len(both) == 2 else "" for both in joined]
 
 
 def _regions(mdp: MDP, wanted: Any) -> Iterator[Closure]:

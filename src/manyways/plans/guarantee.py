@@ -8,6 +8,7 @@ from typing import Protocol
 from manyways.describe.wording import joined, number, percent, quantity, terms_of
 from manyways.model.mdp import MDP
 from manyways.polytope import Criterion, Episodic, Limits
+from manyways.types import Floats
 
 
 class LimitedPlans(Protocol):
@@ -27,6 +28,8 @@ class LimitedPlans(Protocol):
     def asked(self) -> int | None: ...
     @property
     def like(self) -> int | None: ...
+    @property
+    def avoided(self) -> Floats: ...
 
 
 def guarantee(plans: LimitedPlans) -> str | None:
@@ -65,9 +68,14 @@ def _safe(floor: float, sign: int) -> float:
 
 
 def fewer_ways(plans: LimitedPlans) -> str | None:
-    """ "There are 3 really different ways within 10 % of the best; one more would be like plan 2." """
-    if plans.like is None or plans.asked is None or plans.k >= plans.asked:
+    """ "3 really different ways were found within 10 % of the best; one more would be like plan 2." """
+    if plans.asked is None or plans.k >= plans.asked or (plans.like is None and not len(plans.avoided)):
         return None
-    within = "" if plans.limits.slack is None else f" within {percent(plans.limits.slack)} of the best"
-    count = "is 1 really different way" if plans.k == 1 else f"are {plans.k} really different ways"
-    return f"There {count}{within}; one more would be like plan {plans.like + 1}."
+    like = "one of the plans to be replaced" if plans.like is None else f"plan {plans.like + 1}"
+    return f"{ways_found(plans.k, plans.limits)}; one more would be like {like}."
+
+
+def ways_found(count: int, limits: Limits) -> str:
+    """ "3 really different ways were found within 10 % of the best": there may be more that no search has found."""
+    within = "" if limits.slack is None else f" within {percent(limits.slack)} of the best"
+    return f"{count} really different {'way was' if count == 1 else 'ways were'} found{within}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
@@ -10,7 +11,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 
-from manyways.describe import Survey, rules_of
+from manyways.describe import Survey
 from manyways.types import Floats
 
 COLOURS = 8
@@ -44,13 +45,21 @@ def groups_of(survey: Survey) -> list[Group] | None:
 
 
 def alike_groups(survey: Survey) -> list[list[int]]:
-    """The plans in groups: two plans that are alike or act by the same rule, directly or through others, are in one."""
-    k, rules = survey.plans.k, rules_of(survey)
-    alike = np.array([[survey.likeness.alike(i, j) for j in range(k)] for i in range(k)])
-    if rules is not None:
-        alike |= np.array([[one.same_as(other) for other in rules] for one in rules])
-    number = connected_components(csr_array(alike), directed=False)[1]
-    return [np.flatnonzero(number == group).tolist() for group in range(number.max() + 1)]
+    """Groups of at least two plans, each two of which are alike; every two plans that are alike are in one of them.
+
+    Likeness does not always carry over: if a plan is like two others that are not alike, each pair is a group of its own.
+    """
+    likeness, plans = survey.likeness, range(survey.plans.k)
+    alike = np.array([[likeness.alike(i, j) for j in plans] for i in plans])
+    count, number = connected_components(csr_array(alike), directed=False)
+    found: list[list[int]] = []
+    for component in range(count):
+        members = np.flatnonzero(number == component)
+        if len(members) > 1 and alike[np.ix_(members, members)].all():
+            found.append(members.tolist())
+        else:
+            found += [[i, j] for i, j in combinations(members.tolist(), 2) if alike[i, j]]
+    return found
 
 
 def tints_of(k: int, groups: list[Group] | None) -> list[int]:

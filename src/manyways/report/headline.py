@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 from math import floor
 from typing import Any
 
@@ -13,17 +14,19 @@ from manyways.describe.survey import has_goal, negligible
 from manyways.describe.wording import TINY, counted, number, percent, terms_of
 from manyways.plans.planset import PlanSet
 from manyways.report.chart import spread
-from manyways.report.groups import alike_groups
 
 COUNTS = ("One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
-STRIP_WIDTH, STRIP_EDGE, DISC = 560.0, 14.0, 20.0
+STRIP_WIDTH, STRIP_EDGE, DISC = 560.0, 14.0, 26.0
+IN_TIME = "reaches goal in "
+"""Begins the name of the measure of episodes that reach the goal within the time limit."""
 CLOSE = 0.05
 """Steps that differ by less than this are the same as they are shown."""
 
 
 def headline(plans: PlanSet, survey: Survey) -> str:
     """ "Six ways to the goal, each at least 92 % of the best": rounded so that it promises no more than what holds."""
-    noun = "plan" if plans.k > 1 and len(alike_groups(survey)) == 1 else "way"
+    all_alike = all(survey.likeness.alike(i, j) for i, j in combinations(range(plans.k), 2))
+    noun = "plan" if plans.k > 1 and all_alike else "way"
     count = COUNTS[plans.k - 1] if plans.k <= len(COUNTS) else f"{plans.k:,}"
     named = f"{count} {noun}{'' if plans.k == 1 else 's'}"
     if noun == "way" and (has_goal(plans.mdp) or "goal" in plans.mdp.ends):
@@ -75,9 +78,17 @@ def chips(plans: PlanSet, measured: list[Measure], best: dict[str, float | None]
         for name in ("chance of reaching goal", "reaches goal"):
             value = by_name[name].values[i] if name in by_name else None
             if value is not None and value < 1:
-                own.append({"text": f"reaches the goal {percent(value)}", "title": by_name[name].meaning})
+                text = f"reaches the goal {percent(value)}{_in_time(by_name, i)}"
+                own.append({"text": text, "title": by_name[name].meaning})
         rows.append(own[:3])
     return rows
+
+
+def _in_time(by_name: Mapping[str, Measure], i: int) -> str:
+    """How often plan i reaches the goal before the environment cuts it off: ", 59 % in 100 steps"."""
+    found = next((measure for name, measure in by_name.items() if name.startswith(IN_TIME)), None)
+    value = None if found is None else found.values[i]
+    return "" if found is None or value is None else f", {percent(value)} in {found.name.removeprefix(IN_TIME)}"
 
 
 def _loss_text(loss: Measure, i: int, sign: int) -> str:
@@ -122,7 +133,7 @@ def strip(plans: PlanSet, tints: Sequence[int], loss: Measure) -> dict[str, Any]
     return {
         "width": STRIP_WIDTH,
         "end": at(0.0),
-        "ticks": [{"at": at(tick), "text": f"{sign}{tick:g} %"} for tick in ticks if at(tick) > 30 and at(tick) < 430],
+        "ticks": [{"at": at(tick), "text": f"{sign}{tick:g} %"} for tick in ticks if at(tick) > 30 and at(tick) < 400],
         "plans": [
             {"number": i + 1, "tint": tints[i], "at": at(float(share[i])), "disc": round(place, 1)}
             for i, place in zip(shown, places, strict=True)

@@ -23,8 +23,8 @@ SLANT = 0.28
 """A line that changes its lane on a straight piece does so over twice this length, in cells."""
 CORNER = 0.27
 """The radius of corners, in cells."""
-FAR, FAR_FROM_NUMBERS = 3.0, 4.0
-"""Distances beyond these, in cells, make the place of a number no better."""
+NUMBERS_APART = 0.15
+"""Numbers further apart than this, as a share of the extent of all lines, are far enough from each other."""
 SAMPLES = 400
 
 
@@ -70,17 +70,18 @@ def path_text(line: Sequence[Point], scale: float, corner: float = CORNER) -> st
 def number_spots(lines: Sequence[Sequence[Point]], taken: Sequence[Point]) -> list[Point]:
     """Where the number of each line stands: on it, far from the other lines, the other numbers and the `taken` points."""
     fine = [_sampled(np.array(line)) for line in lines]
+    extent = float(np.ptp(np.concatenate(fine), axis=0).max())
     put = [np.array(point) for point in taken]
     spots = []
     for number, own in enumerate(fine):
         others = [line for i, line in enumerate(fine) if i != number]
-        free = np.full(len(own), FAR)
+        free = np.full(len(own), extent)
         for line in others:
             free = np.minimum(free, _least_distance(own, line))
-        clear = np.full(len(own), FAR_FROM_NUMBERS)
+        clear = np.full(len(own), NUMBERS_APART * extent)
         if put:
             clear = np.minimum(clear, _least_distance(own, np.array(put)))
-        best = own[int(np.argmax(free + 0.5 * clear))]
+        best = own[int(np.argmax(free + clear))]
         put.append(best)
         spots.append((float(best[0]), float(best[1])))
     return spots

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from manyways.changing_over import Switching, switching
-from manyways.describe.wording import counted, number, percent, quantity, raised, terms_of
+from manyways.describe.wording import ROUNDED, Terms, counted, number, percent, quantity, raised, terms_of
 from manyways.errors import SettingError, SolverError
 from manyways.model.closures import Closure, closures
 from manyways.model.mdp import MDP
@@ -15,7 +15,7 @@ from manyways.model.occupancy import state_occupancy
 from manyways.model.trips import trips_of
 from manyways.plans.planset import PlanSet
 from manyways.report.pictures import Canvas, bytes_text
-from manyways.risks import Risk, risk
+from manyways.risks import Returns, Risk, risk
 from manyways.surviving import Survival, survival
 
 MOST_STATES, MOST_PLANS, MOST_CLOSURES = 2500, 12, 16
@@ -114,12 +114,9 @@ def _trip_told(mdp: MDP, card: Risk) -> tuple[str, ...]:
         told.append(f"{percent(card.never_ends)} of its trips never end.")
     sharp = card.returns is not None and card.returns.blur <= BLURRED * card.spread
     if card.returns is not None and sharp and card.spread > 1e-9 * (abs(card.mean) + 1):
-        worst, middle = (number(float(terms.shown(card.returns.quantile(share)))) for share in (0.05, 0.5))
-        mean = number(float(terms.shown(card.mean)))
-        bound = "less" if terms.sign > 0 else "more"
-        told.append(
-            f"One trip: {terms.noun} {mean} on average, {middle} in the middle of all trips; 1 in 20 has {worst} or {bound}."
-        )
+        mean, middle = (number(float(terms.shown(value))) for value in (card.mean, card.returns.quantile(0.5)))
+        worst = _worst_told(card.returns, terms)
+        told.append(f"One trip: {terms.noun} {mean} on average, {middle} in the middle of all trips{worst}.")
     if card.worst is not None and card.worst.met < 1 and card.worst.to_come < card.worst.at_start:
         ahead, first = (number(float(terms.shown(value))) for value in (card.worst.to_come, card.worst.at_start))
         told.append(
@@ -127,6 +124,20 @@ def _trip_told(mdp: MDP, card: Risk) -> tuple[str, ...]:
             f"to come there, {first} at the start."
         )
     return tuple(told)
+
+
+def _worst_told(returns: Returns, terms: Terms) -> str:
+    """How bad the worst twentieth of the trips is; where many trips have the same return, how many are as bad as that."""
+    total = float(returns.chances.sum())
+    met = returns.values[returns.chances > ROUNDED * total]
+    low = returns.quantile(0.05)
+    if low >= met[-1]:  # nearly all trips have the best return
+        if len(met) == 1:
+            return ""
+        low = float(met[-2])
+    share = float(returns.chances[returns.values <= low].sum()) / total
+    who = "1 in 20 has" if abs(share - 0.05) <= 0.005 else f"{percent(share)} have"
+    return f"; {who} {number(float(terms.shown(low)))} or {'less' if terms.sign > 0 else 'more'}"
 
 
 # ---- changing over ----------------------------------------------------------------------------

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from manyways.describe import Survey, two_variables
+from manyways.describe.rules import deciding_states
+from manyways.describe.subject import NEVER
 from manyways.describe.wording import percent, short
 from manyways.model.mdp import MDP
-from manyways.types import Floats, Ints
+from manyways.types import Bools, Floats, Ints
 
 MOST_BOXES, MOST_BARS = 9, 9
 """Up to so many values of each variable, and up to so many plans, are drawn as bars in boxes."""
@@ -43,6 +45,7 @@ def table_overview(survey: Survey, tints: Sequence[int]) -> dict[str, Any] | Non
     picture = {
         "down": {"name": short(down_name), "values": down_values},
         "across": {"name": short(across_name), "values": across_values},
+        "forced": not deciding_states(mdp)[(survey.by_state > NEVER).any(axis=0)].all(),
         "actions": [
             {"name": short(name), "colour": colours[number]}
             for number, name in enumerate(mdp.action_names)
@@ -73,13 +76,20 @@ def _plain(value: Any) -> str:
 
 
 def _over(mdp: MDP, occupancy: Floats, cells: Ints, size: int) -> tuple[Floats, Ints]:
-    """(size,) a plan's time in each cell, and the action on which it spends most of that; -1 where it never comes."""
-    here = cells[mdp.choice_state]
-    known = here >= 0
-    count = len(mdp.action_names)
-    spent = np.bincount(here[known] * count + mdp.actions[known], occupancy[known], size * count).reshape(size, count)
-    time = spent.sum(axis=1)
-    return time, np.where(time > SEEN, spent.argmax(axis=1), -1)
+    """(size,) a plan's time in each cell, and the action on which it spends most of that; -1 where it never comes.
+
+    States with only one action count for the colour of a cell only if the plan decides nothing there.
+    """
+    here, count = cells[mdp.choice_state], len(mdp.action_names)
+
+    def spent(choices: Bools) -> Floats:
+        at = here[choices] * count + mdp.actions[choices]
+        return np.bincount(at, occupancy[choices], size * count).astype(np.float64).reshape(size, count)
+
+    whole, decided = spent(here >= 0), spent((here >= 0) & deciding_states(mdp)[mdp.choice_state])
+    time = whole.sum(axis=1)
+    action = np.where(decided.sum(axis=1) > SEEN, decided.argmax(axis=1), whole.argmax(axis=1))
+    return time, np.where(time > SEEN, action, -1)
 
 
 def action_colours(mdp: MDP, occupancies: Floats) -> list[int]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from manyways.describe import Measure
+from manyways.describe.wording import tabled
 from manyways.objectives.divergence import LARGEST
 from manyways.plans.planset import PlanSet
 
@@ -49,8 +50,7 @@ def texts_of(measure: Measure) -> list[str]:
         if value is None or not isfinite(value):
             return "–"
         if measure.unit == "share":
-            percent = 100 * value
-            return f"{percent:.1f} %" if abs(percent) >= 0.05 or percent == 0 else f"{percent:.1g} %"
+            return tabled(value)
         if measure.unit == "steps":
             return f"{value:,.1f}"
         return f"{value + 0.0:,.{digits}f}"
@@ -66,9 +66,7 @@ def measure_table(measured: list[Measure], k: int, best: dict[str, float | None]
     shown = [m for i, m in enumerate(measured) if i < 2 or k == 1 or not _alike(m)]
     columns = [{"name": m.name, "meaning": m.meaning, "better": m.better} for m in shown]
     cells = [cells_of(measure) for measure in shown]
-    same = [
-        (m.name, " to ".join(dict.fromkeys((min(texts_of(m)), max(texts_of(m)))))) for m in measured if m not in shown
-    ]
+    same = [(m.name, _span(m)) for m in measured if m not in shown]
     reference = None
     if best is not None:
         both = [replace(m, values=(*m.values, best.get(m.name))) for m in shown]
@@ -80,6 +78,12 @@ def measure_table(measured: list[Measure], k: int, best: dict[str, float | None]
         "same": same,
         "best": reference,
     }
+
+
+def _span(measure: Measure) -> str:
+    """The least and the largest value, or one of them if both look the same."""
+    known = [(value, text) for value, text in zip(measure.values, texts_of(measure), strict=True) if value is not None]
+    return " to ".join(dict.fromkeys(end(known)[1] for end in (min, max))) if known else "–"
 
 
 def _alike(measure: Measure) -> bool:

@@ -178,11 +178,11 @@ def _metres(plans: PlanSet, i: int) -> list[dict[str, str]]:
 
 
 def _lead(words: Sequence[Portrait], i: int) -> str:
-    """The sentence that stands below the title of plan i: the most telling one that says more than the title."""
-    sentences = telling(words, i)
+    """The sentence that stands below the title of plan i: the most telling one that says more than the title and than the
+    figures beside it, which say how well the plan does."""
     named = words[i].title.partition(" — ")[0].partition(" ")[2]  # the rooms of "By the west and south rooms"
-    more = [sentence for sentence in sentences if not named or named not in sentence]
-    return next(iter([*more, *sentences]), "")
+    sentences = sorted(telling(words, i), key=lambda sentence: bool(named) and named in sentence)
+    return min(sentences, key=lambda sentence: sentence in words[i].standing, default="")
 
 
 def _overview(
@@ -200,27 +200,28 @@ def _overview(
 
 
 def _difference(survey: Survey) -> str:
-    """Which plans are alike, directly or through others, in one sentence."""
-    likeness = survey.likeness
+    """Which plans are alike, in one sentence."""
+    likeness, pairs = survey.likeness, list(combinations(range(survey.plans.k), 2))
     if likeness.all_same_way:
         return "All of them go the same way and differ only in detail."
-    groups = alike_groups(survey)
-    if len(groups) == 1 and not any(likeness.alike(i, j) for i, j in combinations(groups[0], 2)):
-        return "They act by the same rule, in different states."
-    if len(groups) == 1:
-        return "They are alike and differ only in detail."
-    alike = [group for group in groups if len(group) > 1]
+    alike = [pair for pair in pairs if likeness.alike(*pair)]
     if not alike:
         return "All of them are really different."
+    if all(likeness.act_alike(*pair) for pair in pairs):
+        return "They act by the same rule, in different states."
+    if len(alike) == len(pairs):
+        return "They are alike and differ only in detail."
+    groups = alike_groups(survey)
+    if len(groups) > NAMED_GROUPS or max(map(len, groups)) > NAMED_PLANS:
+        return f"Of their {len(pairs):,} pairs, {len(pairs) - len(alike):,} are really different."
     share = "share most of their way" if likeness.near is not None else "are alike"
-    if len(alike) > NAMED_GROUPS or max(map(len, alike)) > NAMED_PLANS:
-        return f"They are of {len(groups)} kinds; plans of one kind {share}."
-    by_rule = [not any(likeness.alike(i, j) for i, j in combinations(group, 2)) for group in alike]
-    named = [
-        f"plans {joined([str(plan + 1) for plan in group])} {'act by the same rule' if same else share}"
-        for group, same in zip(alike, by_rule, strict=True)
-    ]
-    rest = "the others are really different" if len(groups) > len(alike) else "otherwise they are really different"
+    named = []
+    for group in groups:
+        by_rule = all(likeness.act_alike(*pair) for pair in combinations(group, 2))
+        numbers = joined([str(plan + 1) for plan in group])
+        named.append(f"plans {numbers} {'act by the same rule' if by_rule else share}")
+    alone = len({plan for group in groups for plan in group}) < survey.plans.k
+    rest = "the others are really different" if alone else "otherwise they are really different"
     return f"{raised('; '.join(named))}; {rest}."
 
 

@@ -497,6 +497,7 @@ if (data.closures) {
     door.addEventListener("click", () => toggleClosed(which));
     door.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); toggleClosed(which); } });
     get("closed").append(door);
+    overview.setAttribute("role", "group");  // a picture must not contain buttons
   });
 }
 
