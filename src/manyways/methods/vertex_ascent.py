@@ -51,15 +51,8 @@ from manyways.types import Floats
 
 SETTLING = 1e-3
 """The last stage, in which nothing new is tried. Heats are in units of the optimal plan's typical time per step."""
-THOROUGH = (
-    (1.0, 0.35, SETTLING),
-    (20.0, 2.0, 0.2),
-    (3.0, SETTLING),
-    (3.0, 1.0, 0.3),
-    (10.0, 1.0, 0.1),
-    (1.0, 0.3, 0.1),
-)
-"""The stages of the starts, in turn, in models with less than `QUICK_BELOW` states. Those that end with `SETTLING` are gone
+SURE = ((1.0, 0.35, SETTLING), (20.0, 2.0, 0.2), (10.0, 1.0, 0.1), (5.0, 0.5, 0.05), (3.0, 1.0, 0.3))
+"""The stages of the starts, in turn, in models with less than `QUICK_BELOW` states. A start that ends with `SETTLING` is gone
 through thoroughly."""
 HEATS = ((10.0, 1.0, 0.1), (1.0, 0.35), (3.0, 1.0, 0.3), (20.0, 2.0, 0.2), (2.0, 0.7, 0.2, 0.05))
 """Those in larger models."""
@@ -68,14 +61,12 @@ COLDER_HEATS = HEATS[0], HEATS[1], HEATS[4]
 starts: there, hot starts reach less."""
 COLD_HEATS = HEATS[1:2]
 """Of the single start in large models."""
-FEW_STARTS, STARTS, MANY_PLANS, QUICK_BELOW = 3, 4, range(5, 11), 2000
-"""Sets of many plans have more starts: there are more ways to share out the routes, so that a start more often ends with a
-poor one. Even larger sets would take too long for that."""
+STARTS, QUICK_BELOW = 3, 2000
 SETTLING_SHARE, QUICKLY_SETTLING = 3, 2
 """One start of so many settles; in models with less than `QUICK_BELOW` states at least two."""
-EXCHANGED_BELOW, PARTLY_EXCHANGED_BELOW = 150, 1000
+EXCHANGED_BELOW, PARTLY_EXCHANGED_BELOW, MOST_EXCHANGED = 150, 1000, 10
 """In models with less than `EXCHANGED_BELOW` states all exchanges are tried, in those with less than `PARTLY_EXCHANGED_BELOW`
-those that look promising: the others gain next to nothing."""
+those that look promising, for sets of up to `MOST_EXCHANGED` plans: the others gain next to nothing."""
 THREADS_FROM = 2000
 """In smaller models a solve takes less than a millisecond, and threads that share Python's lock gain nothing."""
 LARGE = 20_000
@@ -91,9 +82,8 @@ class VertexAscent(Method):
     """The default: annealed vertex steps from several starts, then exchanges of single actions.
 
     Attributes:
-        starts: how many starts; by default as many as cost little: 3, or 4 for 5 plans or more in models with less than
-            2,000 states and without limits; more in models with less than 150 states, and 1 in models with 20,000 states or
-            more.
+        starts: how many starts; by default as many as cost little: 3, more in models with less than 150 states, and 1 in
+            models with 20,000 states or more.
         stages: time assumed in unvisited states, in units of the optimal plan's typical time per step. By default the
             starts take turns with different schedules, and the best of them settle. If stages are given, every start goes
             through them, each stage until nothing improves.
@@ -194,8 +184,7 @@ class VertexAscent(Method):
         """What the search does by default, by the size of the model and of the set."""
         states, limited = polytope.mdp.n_states, bool(polytope.floors)
         quick = states < QUICK_BELOW and not limited
-        least = STARTS if quick and k in MANY_PLANS else FEW_STARTS
-        starts = 1 if k == 1 else self.starts or _affordable_starts(states, least, founded=founded)
+        starts = 1 if k == 1 else self.starts or _affordable_starts(states, founded=founded)
         if self.stages:
             schedules: tuple[tuple[float, ...], ...] = (self.stages,)
         elif founded:
@@ -203,14 +192,14 @@ class VertexAscent(Method):
         elif states < EXCHANGED_BELOW or limited:
             schedules = COLDER_HEATS
         else:
-            schedules = COLD_HEATS if starts == 1 else THOROUGH if quick else HEATS
+            schedules = COLD_HEATS if starts == 1 else SURE if quick else HEATS
         if k == 1 or founded or self.stages:
             return _Effort(schedules, starts, 0, exchanged=False)
         settling = max(-(-starts // SETTLING_SHARE), QUICKLY_SETTLING if quick else 1)
         few = (
             quick
             and EXCHANGED_BELOW <= states < PARTLY_EXCHANGED_BELOW
-            and k <= MANY_PLANS[-1]
+            and k <= MOST_EXCHANGED
             and objective.compared.identity
         )
         exchanged = few and self.exchanges is None and objective.exchange_form(k) is not None
@@ -297,8 +286,8 @@ def _is_positive(value: object) -> bool:
         return False
 
 
-def _affordable_starts(states: int, least: int, *, founded: bool) -> int:
+def _affordable_starts(states: int, *, founded: bool) -> int:
     """How many starts cost little; where plans to start from are known (`founded`), one of them is far better than others."""
     if founded or states >= LARGE:
         return int(np.clip(150 // states, 1, 8))
-    return int(np.clip(450 // states, least, 9))
+    return int(np.clip(450 // states, STARTS, 9))
