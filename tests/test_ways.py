@@ -131,8 +131,28 @@ def test_ways_by_region_are_counted_though_they_share_their_rooms(tmp_path):
     assert set(plans.titles) == {"Through the west passage", "Through the east passage"}
 
 
+def test_a_passage_in_which_little_time_is_spent_is_found(tmp_path):
+    """Three gaps in a wall, the outer ones much longer ways. Staying in a gap earns less than going through it and spends
+    more time there, so no weight of time against reward prefers to go through."""
+    rows = ["......#......"] * 9
+    rows[1] = rows[7] = "............."
+    rows[4] = ".S.........G."
+    (tmp_path / "hall.txt").write_text("\n".join(rows) + "\n")
+    mdp = mw.read(tmp_path / "hall.txt")
+    gaps = [[s for s in range(mdp.n_states) if mdp.layout.position(s) == (row, 6)] for row in (1, 4, 7)]
+    plans = mw.plan(mdp, 3, slack=0.4, behaviour=mw.Regions(), fewer=True)
+    time = np.array([[x[np.isin(mdp.choice_state, gap)].sum() for gap in gaps] for x in plans.occupancies])
+    assert sorted(time.argmax(axis=1)) == [0, 1, 2]
+    assert len(mw.how_many(mdp, slack=0.4, behaviour=mw.Regions())) >= 3
+
+
 @pytest.mark.parametrize(
-    ("apart", "most", "words"), [(0.0, 3, "so must apart"), (0.7, 3, "so must apart"), (0.1, 0, "most must be")]
+    ("apart", "most", "words"),
+    [
+        (0.0, 3, "the least distance of two ways must be"),
+        (0.7, 3, "the least distance of two ways must be"),
+        (0.1, 0, "most must be"),
+    ],
 )
 def test_questions_that_mean_nothing(apart, most, words):
     with pytest.raises(mw.SettingError, match=words):

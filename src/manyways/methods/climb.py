@@ -205,9 +205,9 @@ class Climb:
         self.log.step(self.place, value, value - self.value, 0.0)
         self.value = value
 
-    def exchange(self, *, quick: bool = False) -> None:
-        """Exchange single actions, all of them or only those that look promising."""
-        for plans in exchange_actions(self.polytope, self.objective, self.plans, self.fixed, quick=quick):
+    def exchange(self, busy: float = 0.0) -> None:
+        """Exchange single actions in the states where a plan spends at least `busy` of its typical time per step."""
+        for plans in exchange_actions(self.polytope, self.objective, self.plans, self.fixed, busy):
             self.plans = plans
             value = self._value()
             self.log.step(self.place, value, value - self.value, 0.0)

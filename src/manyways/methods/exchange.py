@@ -27,7 +27,7 @@ from manyways.model.occupancy import factorised, system_of
 from manyways.objectives import SetObjective
 from manyways.objectives.divergence import divergence_from_one_place
 from manyways.polytope import Polytope, Vertex
-from manyways.types import Bools, Floats, Ints
+from manyways.types import Floats, Ints
 
 STATES_UP_TO = 2500
 """In larger models the rows of M would take too much memory, and trying every exchange too much time."""
@@ -35,10 +35,6 @@ RISE = 1e-6
 """The least rise that counts, relative to the scale of the objective."""
 WORTH_A_ROUND = 1e-5
 """Only a rise of more than this, on the same scale, makes the search go on for another round."""
-BUSY, PROMISING = 0.01, 6e-4
-"""A quick search tries exchanges in states in which the plan spends at least `BUSY` of its typical time per step, and that cost
-it at most `PROMISING` by its secant costs, on the scale of its contribution. Of the exchanges that the whole search keeps on
-tuning worlds, nine in ten are among them; of all exchanges one in five."""
 MATTERS = 1e-6
 """States that no exchange would visit more often than this, per round trip, are left out of the evaluation."""
 MOST_PASSES, MOST_AWAY = 50, 64
@@ -52,15 +48,16 @@ def exchangeable(polytope: Polytope, objective: SetObjective, k: int, plans: Seq
 
 
 def exchange_actions(
-    polytope: Polytope, objective: SetObjective, plans: list[Vertex], fixed: int = 0, *, quick: bool = False
+    polytope: Polytope, objective: SetObjective, plans: list[Vertex], fixed: int = 0, busy: float = 0.0
 ) -> Iterator[list[Vertex]]:
     """Yield better and better sets of plans, until no exchange of one action in one plan raises the objective.
 
-    The first `fixed` of them stay as they are. A `quick` search tries only the exchanges that look promising.
+    The first `fixed` of them stay as they are. Actions are exchanged only in states in which a plan spends at least `busy`
+    of its typical time per step.
     """
     rows = [vertex.occupancy for vertex in plans]
     free = len(plans) - fixed
-    searches = [_Search(polytope, objective, rows, i, plans[i], quick=quick) for i in range(fixed, len(plans))]
+    searches = [_Search(polytope, objective, rows, i, plans[i], busy) for i in range(fixed, len(plans))]
     idle, i = 0, 0
     for _ in range(MOST_PASSES * free):
         better, much = searches[i].improved(rows)
@@ -97,13 +94,12 @@ class _Search:
         rows: list[Floats],
         i: int,
         plan: Vertex,
-        *,
-        quick: bool = False,
+        busy: float = 0.0,
     ) -> None:
         form = objective.exchange_form(len(rows))
         if form is None:
             raise SettingError(f"exchanges of single actions do not apply to {objective!r:.200}")
-        self.polytope, self.objective, self._form, self._i, self._quick = polytope, objective, form, i, quick
+        self.polytope, self.objective, self._form, self._i, self._busy = polytope, objective, form, i, busy
         self.choice: Ints = np.array(plan.choices, dtype=np.int64)
         mdp = polytope.mdp
         matrix = mdp.transitions
@@ -197,20 +193,14 @@ class _Search:
         matrix = mdp.transitions
         by_state = rows[self._i][self.choice]
         self._reference = reference = int(np.argmax(by_state)) if discount == 1 else -1
-        factors = self._factors()
-        tried = (by_state > kernels.WORTH_TRYING / 10)[mdp.choice_state]
-        if self._quick:
-            tried &= (by_state > BUSY * float(by_state @ by_state))[mdp.choice_state] & self._promising(rows, factors)
-        # Rows are needed for what a candidate leads to, and for what the choice leads to that it would replace.
-        replaced = self.choice[np.unique(mdp.choice_state[tried])]
-        leading = tried.copy()
-        leading[replaced] = True
+        least = max(kernels.WORTH_TRYING / 10, self._busy * float(by_state @ by_state))
+        tried = (by_state > least)[mdp.choice_state]
         needed = np.zeros(n, bool)
-        needed[matrix.indices[np.repeat(leading, np.diff(matrix.indptr))]] = True
+        needed[matrix.indices[np.repeat(tried, np.diff(matrix.indptr))]] = True
         ends = np.flatnonzero(needed)
         unit = np.zeros((n, len(ends)), order="F")  # as the solver wants it
         unit[ends, np.arange(len(ends))] = 1.0
-        from_row = factors.solve(unit).T
+        from_row = self._factors().solve(unit).T
         matters = (from_row.max(axis=0, initial=0.0) > MATTERS) | (by_state > MATTERS)
         self._state = np.flatnonzero(matters)
         self._from_row = np.empty((1 + len(ends), len(self._state)))
@@ -222,20 +212,6 @@ class _Search:
             self._row_of[reference] = -1
         self._candidate = np.flatnonzero(tried & ~self._stays & matters[mdp.choice_state])
         self._column = (np.cumsum(matters) - 1)[mdp.choice_state[self._candidate]]
-
-    def _promising(self, rows: list[Floats], factors: SuperLU) -> Bools:
-        """(N,) the choices that would cost the plan little or nothing by its secant costs, which the exact objective may
-        judge otherwise. The values of the policy under these costs tell what each choice would cost."""
-        mdp, discount, row = self.polytope.mdp, self.polytope.criterion.discount, rows[self._i]
-        by_state = row[self.choice]
-        costs = self.objective.costs(rows, self._i, float(by_state @ by_state))
-        gain = float(costs @ row) if discount == 1 else 0.0
-        values = factors.solve(costs[self.choice] - gain, "T")
-        if discount == 1:
-            values[self._reference] = 0.0
-        rises = costs - gain + discount * (mdp.transitions @ values) - values[mdp.choice_state]
-        size = abs(float(costs @ row)) + self.objective.diversity_weight
-        return rises * by_state[mdp.choice_state] > -PROMISING * size
 
     def _factors(self) -> SuperLU:
         """Of (I - P)', the chain cut at the reference; solves with the transpose of factors are slower."""

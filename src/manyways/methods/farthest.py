@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from manyways.behaviours import LinearMap
 from manyways.methods.ascent import Watch
 from manyways.methods.vertex_ascent import VertexAscent
 from manyways.objectives import SetObjective
 from manyways.objectives.divergence import divergences_from
 from manyways.polytope import Polytope, Vertex
 from manyways.preferences import Preferences
+from manyways.types import Floats
 
 HEATS = ((1.0, 0.35, 1e-3), (10.0, 1.0, 0.1, 1e-3))
 """Two schedules: which of them finds the plan farther away depends on the model."""
@@ -21,6 +23,9 @@ HEATS = ((1.0, 0.35, 1e-3), (10.0, 1.0, 0.1, 1e-3))
 
 SCATTERED, WORK = 24, 200_000
 """So many plans for random preferences are candidates; fewer in models in which they would have more states together."""
+VISITED, AVOIDED = 1e-3, 1e3
+"""The time from which on a place counts as visited, and what a step in a place to avoid costs, in units of what the optimal plan
+earns per step."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +41,45 @@ def scattered_plans(polytope: Polytope, seed: int, watch: Watch | None = None) -
     A search that climbs from plan to plan may miss a way that is far from all of them; one of these is often near it.
     """
     mdp, x = polytope.mdp, polytope.optimum.occupancy
-    count = int(min(SCATTERED, WORK // mdp.n_states))
+    count = _affordable(polytope)
     typical = float(x @ np.abs(mdp.reward - x @ mdp.reward)) / 2 or abs(float(x @ mdp.reward)) or 1.0
     if not count:
         return []
     draws = Preferences().on(mdp, typical).draw(count, np.random.default_rng(seed))
+    return _best_plans(polytope, (mdp.reward + draws.rewards([number])[0] for number in range(count)), watch)
+
+
+def _avoiding_plans(
+    polytope: Polytope, compared: LinearMap, plans: Sequence[Vertex], watch: Watch | None
+) -> list[Vertex]:
+    """Where plans are compared by few places: the best plan that avoids each place that given plans visit, and the best
+    that avoids all places that only some of them visit.
+
+    Limits are met by a search for multipliers, which cannot see a way that spends little time in the place that makes it
+    different: staying there always seems better. A ban on the other ways does not have this gap.
+    """
+    if len(plans) == 0 or compared.places > _affordable(polytope):
+        return []
+    mdp = polytope.mdp
+    visited = np.stack([compared.forward(plan.occupancy) for plan in plans]) > VISITED
+    some, all_ = visited.any(axis=0), visited.all(axis=0)
+    bans = np.concatenate([np.eye(compared.places)[some], [some & ~all_]])
+    penalty = AVOIDED * max(float(polytope.optimum.occupancy @ np.abs(mdp.reward)), 1e-12)
+    return _best_plans(
+        polytope, (mdp.reward - penalty * row for row in compared.backward(bans.astype(np.float64)) if row.any()), watch
+    )
+
+
+def _affordable(polytope: Polytope) -> int:
+    return int(min(SCATTERED, WORK // polytope.mdp.n_states))
+
+
+def _best_plans(polytope: Polytope, costs: Iterable[Floats], watch: Watch | None) -> list[Vertex]:
     found = []
-    for number in range(count):
+    for c in costs:
         if watch is not None:
             watch.check()
-        answer = polytope.best(mdp.reward + draws.rewards([number])[0], polytope.optimum)
+        answer = polytope.best(c, polytope.optimum)
         found.append(Vertex(answer.occupancy, answer.choices))
     return found
 
@@ -68,7 +102,7 @@ def farthest_plan(
         watch: ends the search early, with the best plan so far.
         candidates: further plans that may be the farthest.
     """
-    found = list(candidates)
+    found = [*candidates, *_avoiding_plans(polytope, least.compared, plans, watch)]
     for stages in HEATS:
         method = _Climbing(starts=1, stages=stages, exchanges=False)
         ascent = method.run(polytope, least, len(plans) + 1, seed, watch or Watch(), plans)

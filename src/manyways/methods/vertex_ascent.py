@@ -64,9 +64,10 @@ COLD_HEATS = HEATS[1:2]
 STARTS, QUICK_BELOW = 3, 2000
 SETTLING_SHARE, QUICKLY_SETTLING = 3, 2
 """One start of so many settles; in models with less than `QUICK_BELOW` states at least two."""
-EXCHANGED_BELOW, PARTLY_EXCHANGED_BELOW, MOST_EXCHANGED = 150, 1000, 10
+EXCHANGED_BELOW, PARTLY_EXCHANGED_BELOW, MOST_EXCHANGED, BUSY = 150, 1000, 10, 0.01
 """In models with less than `EXCHANGED_BELOW` states all exchanges are tried, in those with less than `PARTLY_EXCHANGED_BELOW`
-those that look promising, for sets of up to `MOST_EXCHANGED` plans: the others gain next to nothing."""
+those in states in which a plan spends at least `BUSY` of its typical time per step, for sets of up to `MOST_EXCHANGED` plans:
+the others gain next to nothing."""
 THREADS_FROM = 2000
 """In smaller models a solve takes less than a millisecond, and threads that share Python's lock gain nothing."""
 LARGE = 20_000
@@ -168,7 +169,7 @@ class VertexAscent(Method):
             with log.halting():
                 watch.check()
                 if effort.exchanged:
-                    best.exchange(quick=True)
+                    best.exchange(BUSY)
                 if objective.exchange_form(k) is None or (polytope.floors and polytope.mdp.n_states < SMALL):
                     best.recombine(climbs, np.random.default_rng(streams[0].spawn(1)[0]))
                 if self._exchanges(objective) and exchangeable(polytope, objective, k, best.plans[len(fixed) :]):
@@ -220,7 +221,7 @@ class _Effort:
         schedules: the stages of the starts, in turn.
         starts: how many starts there are.
         finalists: how many of the best settle.
-        exchanged: whether single actions of the best start are exchanged, as far as that looks promising.
+        exchanged: whether single actions of the best start are exchanged in busy states.
     """
 
     schedules: tuple[tuple[float, ...], ...]
