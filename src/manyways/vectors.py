@@ -55,7 +55,7 @@ class SharedVector(np.ndarray):
         self.team = getattr(origin, "team", None)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
-        team = next(x.team for x in (*inputs, *(out or ())) if isinstance(x, SharedVector))
+        team: Any = next(x.team for x in (*inputs, *(out or ())) if isinstance(x, SharedVector))
         if out is not None:
             options["out"] = tuple(plain(x) for x in out)
         found = getattr(ufunc, method)(*(plain(x) for x in inputs), **options)
@@ -79,9 +79,9 @@ class SharedVector(np.ndarray):
             return super().__array_function__(function, types, arguments, options)
         if function is np.delete and options.get("axis") == 0:
             return shared(np.delete(plain(self), arguments[1], axis=0), self.team)
-        if function not in ELEMENT_BY_ELEMENT:
+        if function not in ELEMENT_BY_ELEMENT or options.get("axis", 0) != 0:
             _refuse(function.__name__)
-        return shared(super().__array_function__(function, types, arguments, options), self.team)
+        return shared(function(*_all_plain(arguments), **options), self.team)
 
     def _refused(self, *_: Any, **__: Any) -> Any:
         _refuse("this method")
@@ -103,6 +103,10 @@ def shared(part: Any, team: Reductions | None) -> Any:
 def plain(vector: Any) -> Any:
     """The part of a shared vector as an ordinary array; anything else is returned as it is."""
     return vector.view(np.ndarray) if isinstance(vector, SharedVector) else vector
+
+
+def _all_plain(arguments: Any) -> list[Any]:
+    return [_all_plain(x) if isinstance(x, (list, tuple)) else plain(x) for x in arguments]
 
 
 def over_all(vector: Any, found: Floats) -> Floats:

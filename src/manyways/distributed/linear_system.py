@@ -95,7 +95,12 @@ class PolicySystem:
     def _solver(self, attempt: tuple[str, int]) -> Any:
         if attempt not in self._solvers:
             prefix = "manyways_{}_{}_".format(*attempt)
-            own = {"ksp_type": attempt[0], "pc_type": "bjacobi", "sub_pc_type": "ilu", "sub_pc_factor_levels": attempt[1]}
+            own = {
+                "ksp_type": attempt[0],
+                "pc_type": "bjacobi",
+                "sub_pc_type": "ilu",
+                "sub_pc_factor_levels": attempt[1],
+            }
             for name, value in own.items():
                 self._petsc.Options().setValue(prefix + name, value)
             solver = self._petsc.KSP().create(self.part.team.comm)

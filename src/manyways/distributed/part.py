@@ -75,6 +75,11 @@ class ModelPart:
         self.indptr, self.indices, self.data = np.zeros(n + 1, index), np.empty(room, index), np.empty(room)
         reward, met, x, t = np.empty(n), _Met(), 0, 0
         for block in file.blocks(self.lo, self.hi):
+            if not block.as_stored:
+                raise SourceError(
+                    f"{self.path}: the transitions are not sorted and merged, with probabilities that sum to one to the last "
+                    "digits; write the file with 'manyways convert'"
+                )
             matrix = block.transitions
             count, nnz = matrix.shape[0], matrix.nnz
             self.indptr[x + 1 : x + 1 + count] = t + matrix.indptr[1:]

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from manyways.errors import ManywaysError, SettingError
-from manyways.types import Floats, Ints
+from manyways.types import Ints
 
 Result = TypeVar("Result")
 INSTALL = (
@@ -136,7 +136,7 @@ class Halo:
         requests += [comm.Isend(values, dest=rank) for (rank, _), values in zip(self._sends, sent, strict=True)]
         self._wait(requests)
 
-    def add_back(self, known: Floats) -> None:
+    def add_back(self, known: Any) -> None:
         """Add what `known` (m + G,) has at the ghosts to the entries of the processes that own them."""
         m, comm = self._own, self.team.comm
         arrived = [np.empty(len(states), known.dtype) for _, states in self._sends]

@@ -173,12 +173,14 @@ class Block:
         counts: (s,) the number of choices of each state.
         transitions: (n, S) CSR of their choices; the columns are all states.
         reward: (n,) of their choices.
+        as_stored: whether the file has exactly these transitions: sorted, merged, and with probabilities that sum to one.
     """
 
     state: int
     counts: Ints
     transitions: Sparse
     reward: Floats
+    as_stored: bool
 
 
 class ModelFile:
@@ -301,11 +303,12 @@ class ModelFile:
         def where(choice: int) -> str:
             return f"choice {a + choice} in state {owner[choice]}"
 
-        matrix = sparse.csr_array((chance, target, begin - begin[0]), shape=(b - a, self.n_states))
+        given = sparse.csr_array((chance, target, begin - begin[0]), shape=(b - a, self.n_states))
         with _named(self.path):
-            matrix = checked_transitions(matrix, where, str)
+            matrix = checked_transitions(given, where, str)
             reward = checked_reward(self.arrays.read("reward", a, b), b - a, where)
-        return Block(state, np.diff(first), matrix, reward)
+        same = np.array_equal(matrix.indices, target) and np.array_equal(matrix.data, chance)
+        return Block(state, np.diff(first), matrix, reward, same)
 
     def start(self, begin: int, end: int) -> Floats:
         """(end - begin,) the start distribution in the states begin:end."""
