@@ -47,7 +47,6 @@ class PolicySystem:
             (shape, shape), csr=(begin, column[:used], weight[:used]), comm=part.team.comm
         )
         self._vectors = self._matrix.createVecs()
-        self._transposed = False
         self._solvers: dict[tuple[str, int], Any] = {}
         self.iterations = 0
 
@@ -65,13 +64,12 @@ class PolicySystem:
         scale = max(left.norm(), 1e-300)
         for attempt in ATTEMPTS:
             solver = self._solver(attempt)
-            solver.setTolerances(rtol=1e-50, atol=max(enough, 1e-15 * scale), max_it=MOST_ITERATIONS)
+            solver.setTolerances(1e-50, max(enough, 1e-15 * scale), 1e50, MOST_ITERATIONS)
             solver.solve(left, right)
             self.iterations += solver.getIterationNumber()
             if solver.getConvergedReason() > 0 or self._residual() <= 100 * max(enough, 1e-15 * scale):
                 break
-            if not np.isfinite(right.norm()):
-                right.array[:] = x[self._order]
+            right.array[:] = 0.0  # what a method that failed has left may be worse than nothing
         else:
             raise SolverError(TOO_SLOW)
         x[self._order] = right.array
@@ -80,8 +78,10 @@ class PolicySystem:
         """From now on, solve with the transposed matrix."""
         for solver in self._solvers.values():
             solver.destroy()
-        self._solvers = {}
-        self._matrix.transpose()
+        self._solvers, transposed = {}, self._petsc.Mat()
+        self._matrix.transpose(transposed)  # in place, PETSc 3.18 keeps what it knows about equal rows, and crashes
+        self._matrix.destroy()
+        self._matrix = transposed
 
     def _residual(self) -> float:
         right, left = self._vectors

@@ -97,14 +97,14 @@ class SharedOracle:
         """The vertex of a policy (m,); None if it has several recurrent classes, or mixes too slowly."""
         at = self._from_policy(Vertex(np.zeros(len(self.part.owner)), choices))
         if self.discount == 1:
-            start = np.asarray(self.part.start) > 0
-            everywhere = Choices(self.part, at.choice).reached_from(start)
+            policy = Choices(self.part, at.choice)
+            everywhere = policy.reached_from(plain(self.part.start) > 0)
             at.reference = self._recurrent(at, everywhere)
-            if self.team.any(
-                bool((everywhere & ~Choices(self.part, at.choice).leading_to(self._here(at.reference))).any())
-            ):
+            home = policy.leading_to(self._here(at.reference))
+            if self.team.any(bool((everywhere & ~home).any())):
                 return None
-            towards(self.part, Choices(self.part, at.choice).leading_to(self._here(at.reference)), at.choice)
+            towards(self.part, home, at.choice)
+            self._cut_where_it_runs(at, Choices(self.part, at.choice))
         try:
             system = self._system(at)
             occupancy = self._occupancy(system, at)
@@ -144,8 +144,8 @@ class SharedOracle:
             )
             found = self._survey(c, at)
             lower, upper = max(lower, found.bottom), min(upper, found.top)
-            gap, goal = found.top - found.bottom, TOLERANCE * found.scale
-            if 0 <= gap <= goal or (changes == 0 and tight < 1e-3 * TIGHTEST):
+            gap, goal = found.top - lower, TOLERANCE * found.scale
+            if 0 <= found.top - found.bottom <= goal or (changes == 0 and tight < 1e-3 * TIGHTEST):
                 return self._answer(c, at, system, found.top)
             if stays and abs(found.top - floor) <= goal:
                 system.close()
@@ -216,13 +216,28 @@ class SharedOracle:
         policy = Choices(self.part, at.choice)
         kept, moved = policy.leading_to(self._here(at.reference)), False
         if not self.team.any(not kept.all()):
-            return False
+            return may_move and self._cut_where_it_runs(at, policy)
         if may_move:
             at.reference, moved = self._recurrent(at, ~kept), True
             kept = policy.leading_to(self._here(at.reference))
             at.y[:] = 0.0
         towards(self.part, kept, at.choice)
         return moved
+
+    def _cut_where_it_runs(self, at: SolveState, policy: Choices) -> bool:
+        """If most states do not lead to the reference by likely successors, the policy hardly ever visits it, and times to it
+        are too long to be computed: then the cut moves to the loop in which likely successors end. Returns whether it did."""
+        likely = Choices.likely(self.part, at.choice)
+        near = int(self.team.sum(int(likely.leading_to(self._here(at.reference)).sum())))
+        if 2 * near >= self.part.n_states:
+            return False
+        _, state = self._highest(at.h, np.ones(self.part.own, bool))
+        loop = likely.loop_from(state)
+        if loop == at.reference or self.team.any(not policy.leading_to(self._here(loop)).all()):
+            return False
+        at.h -= self.part.at(at.h, loop)
+        at.y[:], at.reference = 0.0, loop
+        return True
 
     def _recurrent(self, at: SolveState, among: Bools) -> int:
         """A state in a recurrent class of the policy that some of the given states (m,) lead to."""

@@ -17,20 +17,44 @@ from manyways.types import Bools, Floats
 
 
 class Choices:
-    """Some choices of each own state, first[s]:last[s], for searches along them: all choices, or those of a policy."""
+    """Some choices of each own state, first[s]:last[s], for searches along them: all choices, or those of a policy (m,)."""
 
     def __init__(self, part: ModelPart, policy: Any = None) -> None:
         self.part = part
         self.first, self.last = (part.first[:-1], part.first[1:]) if policy is None else (policy, policy + 1)
+        self.indptr, self.indices, self.owner = part.indptr, part.indices, part.owner
         self._arrivals: tuple[Any, Any] | None = None
+
+    @classmethod
+    def likely(cls, part: ModelPart, policy: Any) -> Choices:
+        """Of the transitions of a policy only those to the most likely successors."""
+        one = cls(part)
+        one.indices = np.empty(part.own, part.first.dtype)
+        kernels.likely(policy, *part.arrays, one.indices)
+        one.first = one.owner = part.natural
+        one.last, one.indptr = one.first + 1, np.arange(part.own + 1, dtype=part.first.dtype)
+        return one
+
+    def loop_from(self, state: int) -> int:
+        """Of likely successors: a state of the loop in which they end from a state of the whole model."""
+        part, met = self.part, np.zeros(self.part.own, bool)
+        while True:
+            following = -1
+            if part.lo <= state < part.hi:
+                s = int(kernels.follow(state - part.lo, self.indices, met))
+                # Each state has one likely successor, so a state that is met again lies on the loop.
+                following = part.n_states + part.lo + s if s < part.own else int(part.ghosts[s - part.own])
+            state = int(part.team.max(following))
+            if state >= part.n_states:
+                return state - part.n_states
 
     def arrivals(self) -> tuple[Any, Any]:
         """The choices that can lead to each known state; see `kernels.partition.arrivals`."""
         if self._arrivals is None:
             part = self.part
-            count = int((part.indptr[self.last].astype(np.int64) - part.indptr[self.first]).sum())
+            count = int((self.indptr[self.last].astype(np.int64) - self.indptr[self.first]).sum())
             begin, source = np.empty(part.known + 1, part.first.dtype), np.empty(count, part.first.dtype)
-            kernels.arrivals(self.first, self.last, part.indptr, part.indices, begin, source)
+            kernels.arrivals(self.first, self.last, self.indptr, self.indices, begin, source)
             self._arrivals = begin, source
         return self._arrivals
 
@@ -42,7 +66,7 @@ class Choices:
         queue, fresh = np.empty(part.known, part.first.dtype), np.flatnonzero(reached)
         while True:
             queue[: len(fresh)] = fresh
-            kernels.spread_back(queue, len(fresh), begin, source, part.owner, reached)
+            kernels.spread_back(queue, len(fresh), begin, source, self.owner, reached)
             before = reached[part.own :].copy()
             part.halo.fill(reached)
             fresh = part.own + np.flatnonzero(reached[part.own :] & ~before)
@@ -58,7 +82,7 @@ class Choices:
         told = np.zeros(len(part.ghosts), bool)
         while True:
             queue[: len(fresh)] = fresh
-            kernels.spread_ahead(queue, len(fresh), self.first, self.last, part.indptr, part.indices, reached)
+            kernels.spread_ahead(queue, len(fresh), self.first, self.last, self.indptr, self.indices, reached)
             news = np.zeros(part.known, np.int64)
             news[part.own :] = reached[part.own :] & ~told
             told |= reached[part.own :]

@@ -32,13 +32,13 @@ def the_mpi() -> Any:
 
 
 def the_petsc() -> Any:
-    """The module petsc4py.PETSc, initialised without options from the command line."""
+    """The module petsc4py.PETSc, initialised without options from the command line and without its own handlers of signals."""
     the_mpi()
     try:
         import petsc4py
     except ImportError:
         raise SettingError(INSTALL) from None
-    petsc4py.init([])
+    petsc4py.init(["manyways", "-no_signal_handler"])
     from petsc4py import PETSc
 
     return PETSc

@@ -64,8 +64,8 @@ def improve(order, first, indptr, indices, data, c, discount, g, h, choice, refe
 @compiled
 def policy_rows(order, place, choice, indptr, indices, data, discount, cut, begin, column, weight):
     """Write I - discount P of a policy as CSR, with the own states in `order` as its rows. place (known) is the global row of
-    each state; the column of state `cut` (known; -1 for none) is dropped. The diagonal is the first entry of each row, added
-    up from the other entries without cancellation."""
+    each state; the column of state `cut` (known; -1 for none) is dropped. The columns of a row are sorted. The diagonal is
+    added up from the other entries, without cancellation."""
     e = 0
     for i in range(len(order)):
         begin[i] = e
@@ -84,8 +84,36 @@ def policy_rows(order, place, choice, indptr, indices, data, discount, cut, begi
                     e += 1
         column[at] = place[s]
         weight[at] = 1.0 if s == cut else (1.0 - discount) + discount * leaving
+        for n in range(at + 1, e):
+            number, value = column[n], weight[n]
+            before = n
+            while before > at and column[before - 1] > number:
+                column[before], weight[before] = column[before - 1], weight[before - 1]
+                before -= 1
+            column[before], weight[before] = number, value
     begin[len(order)] = e
     return e
+
+
+@compiled
+def likely(choice, indptr, indices, data, ahead):
+    """Write to `ahead` (m,) the most likely successor of each own state other than itself; itself where there is none."""
+    for s in range(len(choice)):
+        most = 0.0
+        ahead[s] = s
+        for t in range(indptr[choice[s]], indptr[choice[s] + 1]):
+            if data[t] > most and indices[t] != s:
+                most = data[t]
+                ahead[s] = indices[t]
+
+
+@compiled
+def follow(s, ahead, met):
+    """Follow likely successors from own state s until they lead to a state that was `met` (m,) before, or to a ghost."""
+    while s < len(ahead) and not met[s]:
+        met[s] = True
+        s = ahead[s]
+    return s
 
 
 @compiled
