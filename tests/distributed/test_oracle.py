@@ -17,7 +17,7 @@ from manyways.polytope import PolicyIteration, Sweeps
 from problems import KINDS, random_mdp, two_traps
 
 pytestmark = needs_petsc
-RANDOM, RANDOM_DISCOUNTED = 40, 10
+RANDOM, RANDOM_DISCOUNTED = 20, 6
 FLEET = f"{Path(mw.__file__).parent}/gallery/models/fleet.prism?const=W=4"
 
 
