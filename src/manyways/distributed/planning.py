@@ -30,6 +30,7 @@ from manyways.objectives import MeanDivergence, Objective, SetObjective
 from manyways.planning import library_versions
 from manyways.plans import Certificate
 from manyways.plans.checker import unit_for
+from manyways.plans.verification import PLAIN_EQUAL
 from manyways.polytope import Average, Criterion
 from manyways.tasks import Task, asked_limits, settled_task
 from manyways.types import Floats
@@ -135,6 +136,9 @@ def _checked(
     with polytope.pausing(watch.check_interrupt):
         try:
             gap, answers = gap_of(polytope, worth.gradient(x), x, policies)
+            # It is computed in plain arithmetic, and must hold where rounding errors are counted.
+            earned = float(polytope.ceiling.occupancy @ np.abs(part.reward))
+            gap += PLAIN_EQUAL * (earned + worth.diversity_weight)
             values_of_gap = [values_of(answer) / unit_of(part) for answer in answers]
             multipliers = np.stack(
                 [np.zeros(len(polytope.floors)) if a.multipliers is None else a.multipliers for a in answers]
