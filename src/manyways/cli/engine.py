@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +21,9 @@ USED = ("k", "slack", "floor", "tradeoff", "seed", "starts", "discount", "behavi
 
 
 def plan_on(
-    engine: str, source: str, options: Mapping[str, Any], others: Mapping[str, Any], out: Path | None, as_json: bool
+    engine: str, source: str, options: Mapping[str, Any], given: Sequence[str], out: Path | None, as_json: bool
 ) -> None:
-    """Plan in all processes; only the first prints."""
+    """Plan in all processes; only the first prints. `given` are the options that were given."""
     from manyways.distributed.team import Team
     from manyways.errors import ManywaysError, SettingError
 
@@ -31,7 +31,7 @@ def plan_on(
         raise SettingError(f"--engine must be petsc, found {engine!r:.60}")
     team = Team()
     try:
-        _plan(team, source, options, others, out, as_json)
+        _plan(team, source, options, given, out, as_json)
     except ManywaysError as error:
         _end(team, BAD_INPUT, error.on_command_line)
     except KeyboardInterrupt:
@@ -53,22 +53,20 @@ def _end(team: Team, code: int, message: str) -> None:
 
 
 def _plan(
-    team: Team, source: str, options: Mapping[str, Any], others: Mapping[str, Any], out: Path | None, as_json: bool
+    team: Team, source: str, options: Mapping[str, Any], given: Sequence[str], out: Path | None, as_json: bool
 ) -> None:
     from manyways.behaviours import BEHAVIOURS
-    from manyways.cli.plans import SETTINGS
     from manyways.distributed.planning import plan_together
     from manyways.errors import SettingError
     from manyways.polytope import Discounted
 
-    given = [name for name in options if name not in USED and options[name] != SETTINGS[name].default]
-    given += [name for name, value in others.items() if value is not None]
-    if given or options["per"] == "episode" or not source.endswith(".h5"):
+    unused = [name for name in given if name not in USED]
+    if unused or options["per"] == "episode" or not source.endswith(".h5"):
         if not source.endswith(".h5"):
             raise SettingError(
                 f"the engine plans for models in .h5 files, found {source!r:.100}: manyways convert writes one"
             )
-        wrong = ", ".join(f"--{name.replace('_', '-')}" for name in given) or "--per episode"
+        wrong = ", ".join(f"--{name.replace('_', '-')}" for name in unused) or "--per episode"
         raise SettingError(f"the engine cannot use {wrong}: leave it out, or plan without --engine")
     behaviour, discount = options["behaviour"], options["discount"]
     with progress_bar(quiet=as_json or team.rank > 0) as progress:

@@ -157,8 +157,10 @@ def plan(
     if engine is not None:
         from manyways.cli.engine import plan_on
 
-        unusable = {"keep": keep, "picture": picture, "report": report}
-        plan_on(engine, source, options, unusable, out, as_json)
+        given = [name for name, value in options.items() if value != SETTINGS[name].default]
+        others = {"keep": keep, "picture": picture, "report": report}
+        given += [name for name, value in others.items() if value is not None]
+        plan_on(engine, source, options, given, out, as_json)
         return
 
     for path in (out, report):

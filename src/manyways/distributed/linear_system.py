@@ -21,8 +21,8 @@ from manyways.kernels import partition as kernels
 from manyways.types import Floats
 
 MOST_ITERATIONS = 5_000
-ATTEMPTS = (("bcgs", 1), ("gmres", 1), ("gmres", 3))
-"""Krylov methods and levels of fill, in turn, until one converges."""
+ATTEMPTS = (("bcgs", 1), ("bcgs", 1), ("gmres", 1), ("gmres", 3))
+"""Krylov methods and levels of fill, in turn, until one converges. Started again where it broke down, BiCGStab often does."""
 TOO_SLOW = (
     "the equations of a policy could not be solved: its chain mixes too slowly for double precision; scale the model, or leave "
     "out what practically never happens"
@@ -51,8 +51,7 @@ class PolicySystem:
         self.iterations = 0
 
     def close(self) -> None:
-        for solver in self._solvers.values():
-            solver.destroy()
+        self._forget_solvers()
         for thing in (*self._vectors, self._matrix):
             thing.destroy()
 
@@ -69,19 +68,25 @@ class PolicySystem:
             self.iterations += solver.getIterationNumber()
             if solver.getConvergedReason() > 0 or self._residual() <= 100 * max(enough, 1e-15 * scale):
                 break
-            right.array[:] = 0.0  # what a method that failed has left may be worse than nothing
+            if not self._residual() <= scale:  # what a method that failed has left may be worse than nothing
+                right.array[:] = 0.0
         else:
             raise SolverError(TOO_SLOW)
         x[self._order] = right.array
 
     def transpose(self) -> None:
         """From now on, solve with the transposed matrix."""
-        for solver in self._solvers.values():
-            solver.destroy()
-        self._solvers, transposed = {}, self._petsc.Mat()
+        self._forget_solvers()
+        transposed = self._petsc.Mat()
         self._matrix.transpose(transposed)  # in place, PETSc 3.18 keeps what it knows about equal rows, and crashes
         self._matrix.destroy()
         self._matrix = transposed
+
+    def _forget_solvers(self) -> None:
+        """Free the factors of all solvers; a system has one at a time."""
+        for solver in self._solvers.values():
+            solver.destroy()
+        self._solvers = {}
 
     def _residual(self) -> float:
         right, left = self._vectors
@@ -94,6 +99,7 @@ class PolicySystem:
 
     def _solver(self, attempt: tuple[str, int]) -> Any:
         if attempt not in self._solvers:
+            self._forget_solvers()
             prefix = "manyways_{}_{}_".format(*attempt)
             own = {
                 "ksp_type": attempt[0],

@@ -38,7 +38,7 @@ FORCING, TIMED = 1e-7, 1e-5
 """How accurate solves are: for values relative to the distance of the bounds, for times relative to a step."""
 TIGHTEST = 0.03
 """Of the wanted distance of the bounds: no solve is more accurate than this, except at the end."""
-MASS_LEFT = 1e-15
+MASS_LEFT = 1e-14
 
 
 @dataclass(eq=False)
@@ -129,9 +129,9 @@ class SharedOracle:
         for _ in range(MOST_ITERATIONS):
             self.pause()
             if changes or system is None:
-                moves += self._lead_to_one_class(at, may_move=moves < MOST_MOVES)
                 if system is not None:
                     system.close()
+                moves += self._lead_to_one_class(at, may_move=moves < MOST_MOVES)
                 system = self._system(at)
             scale = float(team.max(float(np.abs(c[at.choice]).max())))
             self._evaluate(
