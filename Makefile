@@ -5,7 +5,7 @@ READY := .venv/.ready
 INSTALLED := .venv/.installed
 PIP := $(BIN)/pip install --quiet --quiet --disable-pip-version-check --root-user-action=ignore --constraint constraints.txt
 
-.PHONY: demo test browser lint types layers format clean
+.PHONY: demo test browser petsc lint types layers format clean
 
 # Without what only tests need.
 demo: $(INSTALLED)
@@ -22,6 +22,21 @@ browser:
 	  || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && echo "Installing Chromium for the tests of the page" \
 	    && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium > /dev/null; } \
 	  || echo "There is no Chromium and none could be installed: the tests of the page in a browser are skipped."
+
+# The engine for models larger than one machine: PETSc and Open MPI from Debian, and their Python packages. petsc4py must
+# have the version of PETSc and be built against the numpy of .venv, so pip must not build it in isolation.
+PETSC_DIR ?= /usr/lib/petscdir/petsc-real
+PETSC := .venv/.petsc
+petsc: $(PETSC)
+
+$(PETSC): $(READY)
+	@test -d $(PETSC_DIR) && command -v mpirun > /dev/null \
+	  || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && apt-get update -qq \
+	    && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq libpetsc-real-dev openmpi-bin > /dev/null; } \
+	  || { echo "PETSc is missing and could not be installed: install libpetsc-real-dev and openmpi-bin, or set PETSC_DIR"; exit 1; }
+	$(PIP) 'cython<3' 'setuptools<70' wheel mpi4py
+	PETSC_DIR=$(PETSC_DIR) $(PIP) --no-build-isolation "petsc4py==$$(sed -n 's/^Version: //p' $(PETSC_DIR)/lib/pkgconfig/PETSc.pc)"
+	@touch $@
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from manyways.extensions import register
     from manyways.formats import Format, read
     from manyways.formats.arrays import from_mdptoolbox, from_quantecon
-    from manyways.formats.exploration import explore
+    from manyways.formats.exploration import explore, explore_into
     from manyways.methods import Ascent, FrankWolfe, Method, Progress, ProjectedGradient, Status, VertexAscent
     from manyways.model.closures import Closure, closures
     from manyways.model.graph import end_components, reachable_from_start
@@ -103,7 +103,7 @@ _HOME = {
     "extensions": ("register",),
     "formats": ("Format", "read"),
     "formats.arrays": ("from_mdptoolbox", "from_quantecon"),
-    "formats.exploration": ("explore",),
+    "formats.exploration": ("explore", "explore_into"),
     "methods": ("Ascent", "FrankWolfe", "Method", "Progress", "ProjectedGradient", "Status", "VertexAscent"),
     "model.closures": ("Closure", "closures"),
     "model.graph": ("end_components", "reachable_from_start"),
@@ -212,6 +212,7 @@ __all__ = [
     "closures",
     "end_components",
     "explore",
+    "explore_into",
     "four_rooms",
     "freedom",
     "from_mdptoolbox",

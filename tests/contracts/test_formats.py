@@ -117,5 +117,5 @@ def test_a_written_model_comes_back(ending, seed, tmp_path):
 
 
 def test_a_model_cannot_be_written_to_an_unknown_ending(tmp_path):
-    with pytest.raises(mw.OutputError, match=r"a model ends in one of \.npz, \.drn, \.tra"):
+    with pytest.raises(mw.OutputError, match=r"a model ends in one of \.npz, \.drn, \.h5, \.tra"):
         write_model(mw.nine_rooms(0), tmp_path / "model.txt")

@@ -40,7 +40,7 @@ def first_steps(context: typer.Context) -> None:
 Source = Annotated[
     str,
     typer.Argument(
-        help="A world (nine-rooms:7), gym:ID, or a file: map (.txt .json .map .yaml .yml), model (.csv .tsv .xlsx .npz .drn .tra .prism "
+        help="A world (nine-rooms:7), gym:ID, or a file: map (.txt .json .map .yaml .yml), model (.csv .tsv .xlsx .npz .h5 .drn .tra .prism "
         ".nm .pm .jani .rddl), plans (.mw). Settings follow a question mark: four-rooms:0?correct_transition=0.8, robot.prism?const=N=3,B=6&reward=gain, "
         "maze.map?start=1,2&goal=30,40."
     ),

@@ -13,23 +13,24 @@ from manyways.cli.plans import PlanFile
 PlanNumber = Annotated[int, typer.Option("--plan", help="Number of the plan, counted from 1.")]
 
 
-@app.command(epilog="Examples: manyways convert nine-rooms:7 rooms.npz  |  manyways convert rooms.npz rooms.drn")
+@app.command(
+    epilog="Examples: manyways convert nine-rooms:7 rooms.npz  |  manyways convert rooms.npz rooms.drn  |  "
+    "manyways convert rooms-5000:0 rooms.h5"
+)
 def convert(
     source: Source,
     out: Annotated[
-        Path, typer.Argument(help="The model file to write: .npz, .drn, .csv, or .tra for PRISM's explicit format.")
+        Path,
+        typer.Argument(help="The model file to write: .npz, .h5, .drn, .csv, or .tra for PRISM's explicit format."),
     ],
     const: Const = None,
     reward: Reward = None,
 ) -> None:
     """Write a model in another format."""
-    from manyways.formats import read
-    from manyways.formats.writer import check_model_path, write_model
+    from manyways.formats.writer import convert as write
 
-    check_model_path(out)
-    mdp = read(with_settings(source, const=const, reward=reward))
-    write_model(mdp, out)
-    print(f"{mdp.name}: {mdp.n_states:,} states, {mdp.n_choices:,} choices written to {out}")
+    name, states, choices = write(with_settings(source, const=const, reward=reward), out)
+    print(f"{name}: {states:,} states, {choices:,} choices written to {out}")
 
 
 @app.command(

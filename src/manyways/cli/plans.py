@@ -141,6 +141,13 @@ def plan(
         str | None,
         typer.Option(help="Keep these plans of a file and replace its others: plans.mw:1,3. They count among the k."),
     ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="Where to plan: petsc for models larger than one machine, in an .h5 file and started with mpirun; by default "
+            "in this process."
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Save the plans to this file (.mw).")] = None,
     picture: Picture = None,
     report: Report = None,
@@ -149,6 +156,15 @@ def plan(
     """Find k near-optimal plans that differ from one another."""
     options = {name: value for name, value in locals().items() if name in SETTINGS}
     from manyways.files import check_writable
+
+    if engine is not None:
+        from manyways.cli.engine import plan_on
+
+        given = [name for name, value in options.items() if value != SETTINGS[name].default]
+        others = {"keep": keep, "picture": picture, "report": report}
+        given += [name for name, value in others.items() if value is not None]
+        plan_on(engine, source, options, given, out, as_json)
+        return
 
     for path in (out, report):
         if path is not None:
@@ -167,7 +183,7 @@ def plan(
 SETTINGS: dict[str, Parameter] = {
     name: parameter
     for name, parameter in signature(plan, eval_str=True).parameters.items()
-    if name not in ("source", "keep", "out", "picture", "report", "as_json")
+    if name not in ("source", "keep", "engine", "out", "picture", "report", "as_json")
 }
 """The options of `plan` that say what to plan, which `serve` has too."""
 

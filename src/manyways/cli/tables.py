@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
@@ -23,10 +24,15 @@ UNVERIFIED_ADVICE = (
 )
 
 
-def print_plans(plans: PlanSet, written: dict[str, Path | None], as_json: bool) -> None:
-    """Print a plan set and the files that were written, by what is in them."""
+def print_plans(
+    plans: PlanSet, written: dict[str, Path | None], as_json: bool, memory_mib: Sequence[int] | None = None
+) -> None:
+    """Print a plan set and the files that were written, by what is in them; and the largest memory of each process, if several
+    planned together."""
     if as_json:
-        print_json(_summary(plans) | {"written": {what: str(path) for what, path in written.items() if path}})
+        together = {} if memory_mib is None else {"memory_mib": list(memory_mib)}
+        files = {what: str(path) for what, path in written.items() if path}
+        print_json(_summary(plans) | together | {"written": files})
         return
     from manyways.describe.wording import terms_of
 
@@ -51,6 +57,8 @@ def print_plans(plans: PlanSet, written: dict[str, Path | None], as_json: bool) 
         screen.print(UNVERIFIED_ADVICE, soft_wrap=True)
     if advice := _advice(plans, terms):
         screen.print(advice, soft_wrap=True)
+    if memory_mib is not None:
+        screen.print(f"largest memory of each process: {', '.join(map(str, memory_mib))} MiB", soft_wrap=True)
     for what, path in written.items():
         if path:
             screen.print(f"{what} written to {path}", soft_wrap=True)

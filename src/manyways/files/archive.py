@@ -9,7 +9,7 @@ import io
 import json
 import warnings
 import zipfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,12 +26,35 @@ def pack(schema: str, version: int, header: Mapping[str, Any], arrays: Mapping[s
     """Header and arrays as one archive; the same content gives the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        text = json.dumps({"schema": schema, "version": version, **header}, indent=1, allow_nan=False)
-        archive.writestr(_entry(HEADER), text)
+        _write_header(archive, schema, version, header)
         for name, array in arrays.items():
             with archive.open(_entry(f"{name}.npy"), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.ascontiguousarray(array), allow_pickle=False)
     return buffer.getvalue()
+
+
+class ArchiveInPieces:
+    """Writes an archive that `unpack` reads, of arrays that are never whole in memory, and the header at the end."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._archive = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
+
+    def add(self, name: str, shape: tuple[int, ...], dtype: Any, pieces: Iterable[np.ndarray]) -> None:
+        """Add an array from consecutive pieces of its entries, in the order of rows."""
+        described = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
+        with self._archive.open(_entry(f"{name}.npy"), "w", force_zip64=True) as member:
+            np.lib.format.write_array_header_1_0(member, described)
+            for piece in pieces:
+                member.write(np.ascontiguousarray(piece, dtype=dtype).data)
+
+    def finish(self, schema: str, version: int, header: Mapping[str, Any]) -> None:
+        _write_header(self._archive, schema, version, header)
+        self._archive.close()
+
+
+def _write_header(archive: zipfile.ZipFile, schema: str, version: int, header: Mapping[str, Any]) -> None:
+    text = json.dumps({"schema": schema, "version": version, **header}, indent=1, allow_nan=False)
+    archive.writestr(_entry(HEADER), text)
 
 
 def unpack(

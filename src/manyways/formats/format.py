@@ -60,6 +60,8 @@ class Format:
         settings: what may follow the question mark of a source, with the parser of each value.
         other_settings: the parser of settings that are not listed; without one they are refused.
         write: (model, path) -> None, which writes through `manyways.files.atomic`.
+        write_in_pieces: (place, path, **settings) -> None, which writes the model of a source to an HDF5 file without ever
+            having it whole in memory.
         takes: whether an object that is neither text nor path is a source of this format.
         episodes: whether `read` also takes `absorbing`: what happens at the end of an episode.
         costs: whether the rewards of such models are often costs, so that the command line mentions `--minimise`.
@@ -73,6 +75,7 @@ class Format:
     settings: Mapping[str, Parser] = field(default_factory=dict)
     other_settings: Parser | None = None
     write: Callable[[MDP, Path], None] | None = None
+    write_in_pieces: Callable[..., None] | None = None
     takes: Callable[[Any], bool] | None = None
     episodes: bool = False
     costs: bool = False

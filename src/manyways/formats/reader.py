@@ -65,6 +65,11 @@ def resolve(source: str) -> tuple[Format, str | Path, dict[str, Any]]:
     return _resolved(source)[:3]
 
 
+def changes_nothing(source: str) -> bool:
+    """Whether a source given as text has no settings that change the model after it was read."""
+    return not _resolved(source)[3]
+
+
 def with_settings(source: str, settings: Mapping[str, Any]) -> str:
     """The source with more settings, such as {"restart": "goal", "without": ["wall", "mud"], "minimise": True}.
 

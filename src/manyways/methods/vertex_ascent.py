@@ -68,6 +68,8 @@ EXCHANGED_BELOW, PARTLY_EXCHANGED_BELOW, MOST_EXCHANGED, BUSY = 150, 1000, 10, 0
 """In models with less than `EXCHANGED_BELOW` states all exchanges are tried, in those with less than `PARTLY_EXCHANGED_BELOW`
 those in states in which a plan spends at least `BUSY` of its typical time per step, for sets of up to `MOST_EXCHANGED` plans:
 the others gain next to nothing."""
+REACH = 1e-3
+"""A start that is further behind the best one, relative to the scale of the objective, is not exchanged any more."""
 THREADS_FROM = 2000
 """In smaller models a solve takes less than a millisecond, and threads that share Python's lock gain nothing."""
 LARGE = 20_000
@@ -158,18 +160,24 @@ class VertexAscent(Method):
                     climb.run((SETTLING,))
             log.finished += 1
 
+        def exchange(own: Polytope, climb: Climb) -> None:
+            climb.polytope = own
+            with log.halting():
+                climb.exchange(BUSY)
+
         climbs = crew.spread(climb, range(effort.starts))
         finalists = sorted(climbs, key=lambda climb: -climb.value)[: effort.finalists]
         if finalists and log.status is None:
             crew.spread(settle, finalists)
+        if effort.exchanged and log.status is None:
+            enough = max(climb.value for climb in finalists) - REACH * objective.size(optimum.value)
+            crew.spread(exchange, [climb for climb in finalists if climb.value >= enough])
         best = max(climbs, key=lambda climb: climb.value)  # of equals the first, whatever the order of arrival
         best.polytope, best.place = polytope, (2, 0)
         distinct = True
         if log.status is None and k > 1:
             with log.halting():
                 watch.check()
-                if effort.exchanged:
-                    best.exchange(BUSY)
                 if objective.exchange_form(k) is None or (polytope.floors and polytope.mdp.n_states < SMALL):
                     best.recombine(climbs, np.random.default_rng(streams[0].spawn(1)[0]))
                 if self._exchanges(objective) and exchangeable(polytope, objective, k, best.plans[len(fixed) :]):
@@ -221,7 +229,7 @@ class _Effort:
         schedules: the stages of the starts, in turn.
         starts: how many starts there are.
         finalists: how many of the best settle.
-        exchanged: whether single actions of the best start are exchanged in busy states.
+        exchanged: whether single actions of the best starts are exchanged in busy states.
     """
 
     schedules: tuple[tuple[float, ...], ...]

@@ -26,6 +26,7 @@ from scipy.special import rel_entr, xlogy
 
 from manyways.kernels import divergence as kernels
 from manyways.types import Floats
+from manyways.vectors import over_all, plain
 
 LARGEST = float(np.log(2))
 """The divergence of distributions that share nothing."""
@@ -36,7 +37,7 @@ def pairwise_divergences(x: Floats) -> Floats:
     rows, found = np.array(x, dtype=np.float64, order="C"), np.zeros((len(x), len(x)))
     for i, row in enumerate(rows):
         kernels.divergences(row, rows, i + 1, i, LARGEST, found[i])
-    found = np.minimum(found, LARGEST)  # rounding can leave a little more between disjoint rows
+    found = np.minimum(over_all(x, found), LARGEST)  # rounding can leave a little more between disjoint rows
     return found + found.T
 
 
@@ -47,7 +48,7 @@ def divergences_from(row: Floats, others: Sequence[Floats] | Floats, own: int = 
     """
     images, found = np.asarray(others, dtype=np.float64).reshape(len(others), len(row)), np.empty(len(others))
     kernels.divergences(np.asarray(row, dtype=np.float64), images, 0, own, LARGEST, found)
-    return found
+    return over_all(row, found)
 
 
 def divergence_from_one_place(q: Floats) -> Floats:
@@ -78,7 +79,7 @@ def secant_worths(mass: Floats, others: Sequence[Floats] | Floats, weights: Floa
     finite everywhere, and exact for a move of just that size.
     """
     worth = np.full(len(mass), float(weights.sum()) * LARGEST)  # as if nobody else were there
-    kernels.secants(mass, np.asarray(others), weights, worth)
+    kernels.secants(plain(mass), np.asarray(others), weights, worth)
     return worth / 2
 
 

@@ -122,6 +122,11 @@ class Bound(Protocol):
 # ---- the model ----------------------------------------------------------------------------------
 
 
+def unit_for(largest: float) -> float:
+    """The unit for rewards of which the largest has this size: 1 unless that is very large or very small."""
+    return 1.0 if largest == 0 or ORDINARY[0] <= largest <= ORDINARY[1] else 2.0 ** math.floor(math.log2(largest))
+
+
 class ExactModel:
     """A model under a discount, prepared for exact sums.
 
@@ -139,9 +144,7 @@ class ExactModel:
         self.state = np.array(mdp.choice_state)
         self.first = np.array(mdp.first_choice)
         largest = float(np.abs(mdp.reward).max())
-        self.unit = (
-            1.0 if largest == 0 or ORDINARY[0] <= largest <= ORDINARY[1] else 2.0 ** math.floor(math.log2(largest))
-        )
+        self.unit = unit_for(largest)
         self.reward = mdp.reward / self.unit
         owner = np.repeat(np.arange(mdp.n_choices), np.diff(matrix.indptr))
         self._row_sums = _sums(self._csr[2], owner, mdp.n_choices)

@@ -41,9 +41,22 @@ def to_bytes(fields: Mapping[str, Any]) -> bytes:
     Raises:
         SettingError: if a setting is of a class that is not registered, since the file could not be read again.
     """
-    mdp, certificate, gap = fields["mdp"], fields["certificate"], fields["gap"]
+    mdp = fields["mdp"]
     model_header, arrays = model_to_arrays(mdp)
-    header = {
+    header = header_of(fields, model_header, arrays)
+    arrays |= {name: fields[name] for name in ("policies", "occupancies", "rewards", "distances")}
+    arrays["avoided"] = fields["avoided"].reshape(-1, mdp.n_choices)
+    arrays |= {f"trace/{name}": column for name, column in vars(fields["trace"]).items()}
+    arrays |= _proof_arrays(fields["proof"])
+    return pack(PLAN_SCHEMA, VERSION, header, arrays)
+
+
+def header_of(
+    fields: Mapping[str, Any], model_header: Mapping[str, Any], arrays: dict[str, np.ndarray]
+) -> dict[str, Any]:
+    """The header of a file, from the fields of a `PlanSet` that are no arrays; arrays of settings are added to `arrays`."""
+    certificate, gap = fields["certificate"], fields["gap"]
+    return {
         "model": model_header,
         "settings": {
             "objective": OBJECTIVES.to_plain(fields["maximised"], arrays),
@@ -68,11 +81,6 @@ def to_bytes(fields: Mapping[str, Any]) -> bytes:
         "versions": dict(fields["versions"]),
         "certificate": None if certificate is None else [_finite(asdict(check)) for check in certificate.checks],
     }
-    arrays |= {name: fields[name] for name in ("policies", "occupancies", "rewards", "distances")}
-    arrays["avoided"] = fields["avoided"].reshape(-1, mdp.n_choices)
-    arrays |= {f"trace/{name}": column for name, column in vars(fields["trace"]).items()}
-    arrays |= _proof_arrays(fields["proof"])
-    return pack(PLAN_SCHEMA, VERSION, header, arrays)
 
 
 def read_file(path: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ shares of it mean nothing, and tend to that of standing still on larger ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -30,7 +30,7 @@ from scipy.sparse import csgraph
 from manyways.errors import ModelError, SettingError, check_number
 from manyways.model.layout import Grid
 from manyways.model.mdp import MDP
-from manyways.types import Bools, Ints, Sparse
+from manyways.types import Bools, Floats, Ints, Sparse
 
 LARGEST_WORLD = 4_000_000
 """The largest number of cells that readers accept. With eight directions, building needs about 4 KB per cell."""
@@ -154,9 +154,8 @@ def assembled(
         state_names: (S,) names of the states, if those of their cells do not suffice.
     """
     start_state, goal_state = ends
-    offered = np.column_stack([neighbour >= 0, np.ones(len(neighbour), bool)])
-    offered[goal_state] = np.arange(len(moves) + 1) == len(moves)
-    state, action = np.nonzero(offered)
+    at = np.arange(len(neighbour))
+    counts, action, transitions = _choices(neighbour, at, [step for _, step in moves], given, ends, len(neighbour))
 
     wall = layout.blocked.ravel()[layout.cells]
     reward = np.where(wall, given.wall_reward, given.step_reward)
@@ -165,7 +164,6 @@ def assembled(
     else:
         way = _shortest(neighbour, moves, given, wall, start_state, goal_state)
         reward[goal_state] = max(LEAST_GOAL_REWARD, -GOAL_TO_WAY * way * given.step_reward)
-    at = np.arange(len(neighbour))
     marks = {"wall": wall, "start": at == start_state, "goal": at == goal_state}
     first = marks["start"].astype(float)
     for label, mask in (given.labels or {}).items():
@@ -175,11 +173,10 @@ def assembled(
                 f"label {label!r} must have {layout.blocked.size} cells, found an array of shape {flat.shape}"
             )
         marks[label] = flat[layout.cells]
-    steps = [step for _, step in moves]
     return MDP(
-        transitions=_transitions(neighbour, state, action, steps, given, start_state, goal_state),
-        reward=reward[state],
-        first_choice=np.concatenate([[0], np.cumsum(offered.sum(axis=1))]),
+        transitions=transitions,
+        reward=np.repeat(reward, counts),
+        first_choice=np.concatenate([[0], np.cumsum(counts)]),
         start=first,
         actions=action.astype(np.int32),
         action_names=(*(move for move, _ in moves), "stop"),
@@ -188,6 +185,59 @@ def assembled(
         layout=layout,
         name=name,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """Some consecutive rows of a world in which every cell is a state.
+
+    Attributes:
+        cells: (s,) their cells, which are also the numbers of their states.
+        counts: (s,) the number of choices of each state.
+        actions: (n,) the action of each choice, as an index; the last one is 'stop'.
+        transitions: (n, S) CSR of their choices, with a column for each state of the world.
+        reward: (n,) of their choices.
+    """
+
+    cells: Ints
+    counts: Ints
+    actions: Ints
+    transitions: Sparse
+    reward: Floats
+
+
+def bands(
+    walls: Bools, start: tuple[int, int], goal: tuple[int, int], given: Dynamics, cells_at_once: int
+) -> Iterator[Band]:
+    """The world that `grid_world` makes with walls that can be entered, a few rows at a time, for worlds that do not fit into
+    memory. The reward of the goal must be given."""
+    rows, columns = walls.shape
+    ends = start[0] * columns + start[1], goal[0] * columns + goal[1]
+    moves = dict(list(MOVES.items())[: given.directions])
+    height = max(cells_at_once // columns, 1)
+    for top in range(0, rows, height):
+        bottom = min(top + height, rows)
+        above, below = max(top - 1, 0), min(bottom + 1, rows)  # with the rows that moves from here lead to
+        around = _neighbours(np.ones((below - above, columns), bool), moves).astype(np.int64)
+        around = np.where(around >= 0, around + above * columns, -1)[(top - above) * columns :][
+            : (bottom - top) * columns
+        ]
+        cells = np.arange(top * columns, bottom * columns)
+        counts, action, matrix = _choices(around, cells, list(moves.values()), given, ends, walls.size)
+        reward = np.where(walls.ravel()[cells], given.wall_reward, given.step_reward)
+        reward[cells == ends[1]] = given.goal_reward
+        yield Band(cells, counts, action, matrix, np.repeat(reward, counts))
+
+
+def _choices(
+    neighbour: Ints, states: Ints, steps: list[tuple[int, int]], given: Dynamics, ends: tuple[int, ...], n_states: int
+) -> tuple[Ints, Ints, Sparse]:
+    """The choices of some states (s,), whose moves lead to the states `neighbour` (s, moves): how many each state has (s,),
+    their actions (n,) and their transitions (n, n_states)."""
+    offered = np.column_stack([neighbour >= 0, np.ones(len(neighbour), bool)])
+    offered[states == ends[1]] = np.arange(len(steps) + 1) == len(steps)
+    at, action = np.nonzero(offered)
+    return offered.sum(axis=1), action, _transitions(neighbour, states, at, action, steps, given, ends, n_states)
 
 
 def _shortest(neighbour: Ints, moves: Moves, given: Dynamics, wall: Bools, start: int, goal: int) -> float:
@@ -267,14 +317,15 @@ def _neighbours(states: Bools, moves: dict[str, tuple[int, int]]) -> Ints:
 
 def _transitions(
     neighbour: Ints,
+    states: Ints,
     state: Ints,
     action: Ints,
     moves: list[tuple[int, int]],
     given: Dynamics,
-    start: int,
-    goal: int,
+    ends: tuple[int, ...],
+    n_states: int,
 ) -> Sparse:
-    """(N, S) transitions of the given (state, action) pairs.
+    """(n, n_states) transitions of pairs of an action and a state, given as a position in `states` (s,).
 
     The columns of the arrays below are the moves, including 'stop', in the order of the states they lead to. The
     entries selected row by row therefore form a CSR matrix with sorted columns.
@@ -282,8 +333,8 @@ def _transitions(
     stop, correct = len(moves), given.correct_transition
     steps = [*moves, (0, 0)]
     order = sorted(range(stop + 1), key=steps.__getitem__)
-    around = np.column_stack([neighbour, np.arange(len(neighbour), dtype=np.int32)])
-    around[goal, stop] = start
+    around = np.column_stack([neighbour, states.astype(neighbour.dtype)])
+    around[states == ends[1], stop] = ends[0]
     around = around[:, order]
     there = around >= 0
     others = there.sum(axis=1) - 2  # without 'stop' and the move itself
@@ -300,4 +351,4 @@ def _transitions(
         chance[diagonal, order.index(stop)] = 1 - 1 / given.diagonal_steps
     real = chance > 0
     begin = np.concatenate([[0], np.cumsum(np.count_nonzero(real, axis=1))])
-    return sparse.csr_array((chance[real], around[state][real], begin), shape=(len(state), len(neighbour)))
+    return sparse.csr_array((chance[real], around[state][real], begin), shape=(len(state), n_states))

@@ -7,6 +7,7 @@ on the start, on the goal, or next to a door, so that the goal can always be rea
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,10 @@ import numpy as np
 from manyways.errors import SettingError, check_integer
 from manyways.model.mdp import MDP
 from manyways.types import Bools
-from manyways.worlds.grid import LARGEST_WORLD, grid_world
+from manyways.worlds.grid import LARGEST_WORLD, Dynamics, grid_world
+
+LARGEST_DRAWN = 2_000_000_000
+"""Cells of a map whose world is written in pieces, never whole."""
 
 
 def four_rooms(
@@ -73,19 +77,46 @@ def tiled_rooms(
     By default the goal's reward grows with the size (400 on 19 x 19). With a constant reward, standing still would be
     better than going to the goal on grids of about 100 x 100 cells or more.
     """
-    check_integer("size", size, 9)
-    if size**2 > LARGEST_WORLD:
-        raise SettingError(f"{size:,} x {size:,} cells are too many; a world may have at most {LARGEST_WORLD:,} cells")
+    if check_integer("size", size, 9) ** 2 > LARGEST_WORLD:
+        raise SettingError(
+            f"{size:,} x {size:,} cells are too many; a world may have at most {LARGEST_WORLD:,} cells in memory; ",
+            on_command_line=f"write it to a file with 'manyways convert rooms-{size}:{seed} rooms.h5' instead",
+        )
     return room_world(
         size,
-        max(2, round((size - 1) / 9)),
+        _tiles(size),
         seed,
         correct_transition=correct_transition,
         wall_reward=wall_reward,
-        goal_reward=400.0 * size / 19 if goal_reward is None else goal_reward,
+        goal_reward=_goal_reward(size) if goal_reward is None else goal_reward,
         step_reward=step_reward,
         name=f"rooms-{size}:{seed}",
     )
+
+
+def drawn_tiled_rooms(
+    size: int,
+    seed: int = 0,
+    *,
+    correct_transition: float = 0.95,
+    wall_reward: float = -200.0,
+    goal_reward: float | None = None,
+    step_reward: float = -4.0,
+) -> tuple[Drawing, Dynamics]:
+    """The map and the settings of the world that `tiled_rooms` makes, for worlds too large for memory (`grid.bands`)."""
+    if check_integer("size", size, 9) ** 2 > LARGEST_DRAWN:
+        raise SettingError(f"{size:,} x {size:,} cells are too many; a map may have at most {LARGEST_DRAWN:,} cells")
+    reward = _goal_reward(size) if goal_reward is None else goal_reward
+    return drawn_rooms(size, _tiles(size), seed), Dynamics(correct_transition, wall_reward, reward, step_reward)
+
+
+def _tiles(size: int) -> int:
+    """How many rooms along one side, of about the size of the four-room world's, fit."""
+    return max(2, round((size - 1) / 9))
+
+
+def _goal_reward(size: int) -> float:
+    return 400.0 * size / 19
 
 
 def room_world(size: int, rooms: int, seed: int = 0, *, name: str | None = None, **settings: Any) -> MDP:
@@ -98,6 +129,27 @@ def room_world(size: int, rooms: int, seed: int = 0, *, name: str | None = None,
         name: the name of the model.
         settings: as for `grid_world`.
     """
+    drawn, name = drawn_rooms(size, rooms, seed), name or f"rooms-{rooms}x{rooms}:{seed}"
+    return grid_world(drawn.walls, drawn.start, drawn.goal, labels={"door": drawn.doors}, name=name, **settings)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A map of rooms.
+
+    Attributes:
+        walls, doors: (size, size) which cells are walls or obstacles, and which are doors.
+        start, goal: (row, column).
+    """
+
+    walls: Bools
+    doors: Bools
+    start: tuple[int, int]
+    goal: tuple[int, int]
+
+
+def drawn_rooms(size: int, rooms: int, seed: int) -> Drawing:
+    """The map of `room_world`."""
     check_integer("size", size, 1)
     check_integer("rooms", rooms, 1)
     check_integer("the seed of a world", seed, 0)
@@ -115,9 +167,7 @@ def room_world(size: int, rooms: int, seed: int = 0, *, name: str | None = None,
     start = (int(rng.choice(inner[0])), int(rng.choice(inner[0])))
     goal = (int(rng.choice(inner[-1])), int(rng.choice(inner[-1])))
     _place_obstacles(walls, doors, inner, {start, goal}, rng)
-    return grid_world(
-        walls, start, goal, labels={"door": doors}, name=name or f"rooms-{rooms}x{rooms}:{seed}", **settings
-    )
+    return Drawing(walls, doors, start, goal)
 
 
 def _open_doors(walls: Bools, lines: np.ndarray, inner: list[range], rng: np.random.Generator) -> Bools:
