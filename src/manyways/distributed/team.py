@@ -25,7 +25,7 @@ INSTALL = (
 def the_mpi() -> Any:
     """The module mpi4py.MPI; a SettingError says how to install it if it is missing."""
     try:
-        from mpi4py import MPI
+        from mpi4py import MPI  # pyright: ignore[reportMissingImports]
     except (ImportError, RuntimeError):  # a RuntimeError if there is no MPI library
         raise SettingError(INSTALL) from None
     return MPI
@@ -35,11 +35,11 @@ def the_petsc() -> Any:
     """The module petsc4py.PETSc, initialised without options from the command line and without its own handlers of signals."""
     the_mpi()
     try:
-        import petsc4py
+        import petsc4py  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise SettingError(INSTALL) from None
     petsc4py.init(["manyways", "-no_signal_handler"])
-    from petsc4py import PETSc
+    from petsc4py import PETSc  # pyright: ignore[reportMissingImports]
 
     return PETSc
 
