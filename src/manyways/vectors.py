@@ -105,6 +105,11 @@ def plain(vector: Any) -> Any:
     return vector.view(np.ndarray) if isinstance(vector, SharedVector) else vector
 
 
+def shared_like(vector: Any, part: Floats) -> Any:
+    """The part as a shared vector of the same team, if `vector` is one; otherwise the array itself."""
+    return shared(part, vector.team) if isinstance(vector, SharedVector) else part
+
+
 def _all_plain(arguments: Any) -> list[Any]:
     return [_all_plain(x) if isinstance(x, (list, tuple)) else plain(x) for x in arguments]
 

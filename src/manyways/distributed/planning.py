@@ -25,7 +25,7 @@ from manyways.errors import SettingError, check_integer
 from manyways.files import check_writable
 from manyways.kernels.threads import one_blas_thread
 from manyways.methods import Ascent, Halted, Progress, Status, VertexAscent
-from manyways.methods.vertex_ascent import SAME
+from manyways.methods.climb import SAME
 from manyways.objectives import MeanDivergence, Objective, SetObjective
 from manyways.planning import library_versions
 from manyways.plans import Certificate
@@ -82,7 +82,7 @@ def plan_together(
     aim = MeanDivergence(tradeoff) if objective is None else objective
     behaviour = StateActions() if behaviour is None else BEHAVIOURS.check(behaviour)
     criterion = Average() if criterion is None else criterion
-    method, asked = _SharedAscent(starts, exchanges=False), asked_limits(slack, floor, None, False)
+    method, asked = _SharedAscent(starts, exchanges=False, workers=1), asked_limits(slack, floor, None, False)
     if out is not None:
         team.only_first(lambda: check_writable(out))
     watch = SharedWatch(time_limit_s, progress if team.rank == 0 else None, team=team)

@@ -29,6 +29,7 @@ from manyways.objectives.base import SMOOTHING, Candidates, Offer, WorkingSet
 from manyways.objectives.divergence import divergences_from, gradient_of_sum, secant_worths
 from manyways.objectives.tradeoff import DiversityOnModel
 from manyways.types import Floats, Ints
+from manyways.vectors import plain, shared_like
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,10 +92,11 @@ class PairwiseOnModel(DiversityOnModel):
             return self._in_choices(2 / (k * (k - 1)) * worths, k)
         costs, mdp = np.empty(len(row)), self.mdp
         per_reward, per_worth = self.reward_weight / k, self.tradeoff / (k * (k - 1))
+        row, images, images_log, reward = plain(row), plain(images), plain(images_log), plain(mdp.reward)
         kernels.secant_costs(
-            mdp.first_choice, row, least, images, images_log, weights, mdp.reward, per_reward, per_worth, costs
+            mdp.first_choice, row, least, images, images_log, weights, reward, per_reward, per_worth, costs
         )
-        return costs
+        return shared_like(mdp.reward, costs)
 
     def contribution(self, rows: Sequence[Floats], i: int, row: Floats) -> float:
         distances = self.distances(np.stack([*rows[:i], row, *rows[i + 1 :]]))
