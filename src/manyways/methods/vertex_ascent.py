@@ -71,7 +71,7 @@ the others gain next to nothing."""
 REACH = 1e-3
 """A start that is further behind the best one, relative to the scale of the objective, is not exchanged any more."""
 THREADS_FROM = 2000
-"""In smaller models a solve takes less than a millisecond, and threads that share Python's lock gain nothing."""
+"""Below so many states times plans, compiled code takes too little of the time for threads to pay."""
 LARGE = 20_000
 """From this many states on, one start has to suffice."""
 
@@ -131,7 +131,7 @@ class VertexAscent(Method):
         optimum = polytope.optimum
         pool: list[Vertex] = []
         log = Log(watch)
-        threads = self.workers or (cores() if polytope.mdp.n_states >= THREADS_FROM else 1)
+        threads = self.workers or (cores() if k * polytope.mdp.n_states >= THREADS_FROM else 1)
         crew = _Crew(polytope, threads, log)
         if k > 1:
             with log.halting():
