@@ -12,13 +12,13 @@ from manyways.describe.places import (
     Route,
     compass_direction,
     likely_path,
-    rooms_of,
     route_of,
     sectors_of,
     shares_by_sector,
 )
 from manyways.formats.text_maps import world_from_rows
 from manyways.model.occupancy import chain
+from manyways.model.rooms import rooms_of
 from manyways.worlds.rooms import tiled_rooms
 
 

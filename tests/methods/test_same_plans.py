@@ -1,4 +1,5 @@
-"""The same seed gives the same plans as version 0.1.0 did: the twenty worlds, the default method and the paper's.
+"""The same seed gives the same plans as version 0.1.0 did, or better ones: the twenty worlds, the default method and the
+paper's.
 
 On the machine on which the results were recorded they were the same to the last bit. Other processors round logarithms
 differently in the last digit, so the objectives are compared here to six digits: another local optimum differs by more.
@@ -27,4 +28,7 @@ def test_objectives_of_version_0_1_0(world):
     mdp = mw.read(DATA / "worlds" / f"{world}.json")
     k = 2 if world.startswith("four") else 6
     found = {name: mw.plan(mdp, k, 8.0, method=method).objective for name, method in METHODS.items()}
-    assert found == pytest.approx(RECORDED[world], rel=1e-6)
+    recorded = dict(RECORDED[world])
+    # Exchanges now end when a round gains less than 1e-5, and the last ones may lead elsewhere.
+    assert found.pop("VertexAscent") >= recorded.pop("VertexAscent") * (1 - 1e-5)
+    assert found == pytest.approx(recorded, rel=1e-6)

@@ -404,7 +404,7 @@ def test_a_candidate_given_up_early_would_not_have_been_kept(behaviour, tradeoff
 
     def both(*arguments):
         copied = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
-        value, rise, image = arguments[19], arguments[20], arguments[-1]
+        value, rise, image = arguments[19], arguments[20], arguments[-3]
         kept, reached = real(*arguments)
         assert not image.any()
         if np.isfinite(rise):
@@ -424,8 +424,7 @@ def test_a_candidate_given_up_early_would_not_have_been_kept(behaviour, tradeoff
     monkeypatch.setattr(kernels, "exchange_pass", both)
     method = VertexAscent(starts=1, stages=(1.0, 0.35, 1e-3))
     mw.plan(mw.nine_rooms(0), 3, tradeoff, behaviour=behaviour, method=method)
-    assert 0 in passes
-    assert tradeoff < 8 or 1 in passes
+    assert 1 in passes if tradeoff == 8 else passes
 
 
 # ---- stopping ---------------------------------------------------------------------------------

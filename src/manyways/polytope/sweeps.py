@@ -148,10 +148,10 @@ class Sweeps:
         return found, _well_proved(c, found)
 
     def occupancy_of(self, choices: Ints, reference: int) -> Floats | None:
-        """(S,) -> (N,) the occupancy of a deterministic policy; None if it does not keep coming back to the reference, which
-        serves the average only, or mixes too slowly."""
+        """(S,) -> (N,) the occupancy of a deterministic policy; None if it does not keep coming back to the reference, or
+        mixes too slowly. With a discount any state will do as the reference, and -1 stands for none."""
         n = self.mdp.n_states
-        at = SolveState(np.asarray(choices).astype(np.uint32), np.zeros(n), np.zeros(n), reference, 0.0)
+        at = SolveState(np.asarray(choices).astype(np.uint32), np.zeros(n), np.zeros(n), max(reference, 0), 0.0)
         c, start = np.zeros(self.mdp.n_choices), np.zeros(n)  # any costs will do
         try:
             if self.discount < 1:
