@@ -406,6 +406,12 @@ def _part_holds(page: Page, i: int, part: str, same: list[int]) -> bool:
     rest = same or page.others[i]
     if re.search(r" more often|^more time", part):
         return departs(page, i, part, rest)
+    always = re.fullmatch(r"[Aa]lways (.+?)(?: where it can)?", part)
+    if always:
+        taken = action_of(page, always[1])
+        several = [len(set(page.mdp.actions[truth.state == s])) > 1 for s in range(page.mdp.n_states)]
+        there = np.isin(truth.state, truth.state[taken]) & np.array(several)[truth.state]
+        return bool(truth.x[i, taken & there].sum() >= 0.95 * truth.x[i, there].sum())
     habit = re.fullmatch(r"(.+?)( only)? ((?:at|when) .+)", part)
     if habit and departs(page, i, part, rest):
         return True
