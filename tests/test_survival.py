@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 import manyways as mw
 from luck import trips_by_luck, within
+from manyways.describe.wording import joined, percent
 from manyways.formats.writer import write_model
 from manyways.model.episodes import episode_ends
 from manyways.model.occupancy import chain, deterministic, long_run_occupancy
@@ -87,6 +90,53 @@ def test_the_words_say_who_comes_through():
             assert all(str(number) in told for number in who)
     only_way = mw.survival(plans, mw.closures(plans.mdp, states=np.flatnonzero(plans.mdp.labels["goal"])))
     assert only_way.sentence(0).endswith("no plan at all reaches the goal.")
+
+
+def reaching(model: mw.MDP, policy: np.ndarray) -> float:
+    """The chance that an episode of a policy reaches the goal, by iteration."""
+    ends, goal = episode_ends(model), model.ends["goal"]
+    going_on = chain(model, policy) - np.outer(np.add.reduceat(policy * ends, model.first_choice[:-1]), model.start)
+    at_once = np.add.reduceat(policy * goal, model.first_choice[:-1])
+    chance = np.zeros(model.n_states)
+    for _ in range(20_000):
+        chance = at_once + going_on @ chance
+    return float(model.start @ chance)
+
+
+def test_the_words_do_not_promise_a_goal_that_is_reached_by_chance():
+    """On slippery ice with a reward per step, quick plans are worth more than sure ones: the plan made for a closure reaches
+    the goal less often than plans of the set."""
+    plans = mw.plan("gym:FrozenLake8x8-v1", 4, slack=0.2, criterion=mw.Average())
+    found = mw.survival(plans)
+    model = found.closures[0].applied(plans.mdp)
+    chances = [reaching(model, policy) for policy in plans.policies]
+    best = int(np.argmax(chances))
+    assert found.replanned.reaches[0] < max(chances) < 1
+    assert found.replanned.values[0] >= found.best_values[0]
+    told = re.fullmatch(
+        r"With the passage closed, plan (\d) reaches the goal most often, in (\d+) % of all trips; one made for the highest "
+        r"reward with this closure does in (\d+) %\.",
+        found.sentence(0),
+    )
+    assert told
+    assert int(told[1]) == best + 1
+    assert int(told[2]) == round(100 * chances[best])
+    assert int(told[3]) == round(100 * found.replanned.reaches[0])
+
+
+def test_plans_that_reach_the_goal_equally_often_are_all_named():
+    found = mw.survival(mw.plan("gym:FrozenLake-v1", 4, slack=0.2))
+    named = 0
+    for j, closure in enumerate(found.closures):
+        told = found.sentence(j)
+        assert told.startswith(f"If the {closure.name} fails, ")
+        chances = [percent(float(chance)) for chance in found.closed.reaches[:, j]]
+        likely = found.closed.reaches[:, j].argmax()
+        tied = [i + 1 for i, chance in enumerate(chances) if chance == chances[likely]]
+        if found.closed.reaches[likely, j] > 0 and len(tied) > 1:
+            assert f"plans {joined([str(i) for i in tied])} reach the goal" in told or "every plan" in told
+            named += 1
+    assert named
 
 
 def test_sets_for_closures_are_the_best_under_closures():

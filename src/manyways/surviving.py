@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from manyways.describe.wording import counted, joined, number, percent, terms_of
+from manyways.describe.wording import counted, joined, number, percent, quoted, terms_of
 from manyways.errors import ManywaysError, NotWeaklyAccessible, SettingError, SolverError
 from manyways.kernels.threads import one_blas_thread
 from manyways.methods import Progress, Watch
@@ -28,6 +28,8 @@ from manyways.types import Bools, Floats, Ints
 
 NEVER = 1e-6
 """A plan that reaches the goal less often than this does not count as reaching it."""
+CERTAIN = 1e-9
+"""A plan that misses the goal less often than this reaches it for certain."""
 LONGER = 2.0
 """A plan that takes more than twice as long does not count as getting through."""
 
@@ -94,24 +96,51 @@ class Survival:
 
     def sentence(self, j: int) -> str:
         """What happens if closure j (counted from 0) is closed, in plain words."""
-        told = f"With the {self.closures[j].name} closed"
+        told = self._closed_told(self.closures[j])
         if not self.has_trips:
             return f"{told}, {self._values_told(j)}."
-        if self.replanned.reaches[j] <= 0:
+        if self.replanned.reaches[j] <= 0 and self.best_reaches[j] <= 0:
             return f"{told}, no plan at all {self._does}."
-        sure = np.flatnonzero(self.survivors[:, j])
+        certain = self.closed.reaches[:, j] >= 1 - CERTAIN
+        sure = np.flatnonzero(self.survivors[:, j] & certain)
         if len(sure):
-            who = "every plan" if len(sure) == self.plans.k else f"plan{'s' * (len(sure) > 1)} {_numbers(sure)}"
-            plural = len(sure) > 1 and len(sure) < self.plans.k
-            return f"{told}, {who} still {self._do if plural else self._does}{self._steps_told(sure, j)}."
+            return f"{told}, {self._who(sure, 'still ')}{self._steps_told(sure, j)}."
+        return f"{told}, {self._chance_told(j)}."
+
+    def _closed_told(self, closure: Closure) -> str:
+        """ "With the north passage closed", "With 'mud' closed" for a label, "If the action left fails"."""
+        if closure.choices.any():
+            return f"If the {closure.name} fails"
+        name = quoted(closure.name) if closure.name in self.plans.mdp.labels else f"the {closure.name}"
+        return f"With {name} closed"
+
+    def _chance_told(self, j: int) -> str:
+        """What the surest plan does, where none gets through for certain and in time."""
         reaches, steps = self.closed.reaches[:, j], self.closed.steps[:, j]
-        chance = float(reaches.max())
-        if chance <= 0:
-            return f"{told}, no plan of the set {self._does}; one made for it would."
+        if reaches.max() <= 0:
+            would = f"; {self._made_for_it} would" if self.replanned.reaches[j] > 0 else ""
+            return f"no plan of the set {self._does}{would}"
         likely = int(np.lexsort((np.nan_to_num(steps, nan=np.inf), -reaches))[0])
-        if chance >= self.open.reaches[likely] - 1e-9:
-            return f"{told}, plan {likely + 1} {self._does} only by luck{self._steps_told(np.array([likely]), j)}."
-        return f"{told}, plan {likely + 1} still {self._does} in {percent(chance)} of all trips; one made for it would do better."
+        if reaches[likely] >= 1 - CERTAIN:
+            return f"plan {likely + 1} {self._does} only by luck{self._steps_told(np.array([likely]), j)}"
+        chance = percent(float(reaches[likely]))
+        surest = np.flatnonzero([percent(float(other)) == chance for other in reaches])
+        who, most = self._who(surest), " most often," if len(surest) < self.plans.k else ""
+        told = f"{who}{most} in {chance} of all trips"
+        again = float(self.replanned.reaches[j])
+        return told if np.isnan(again) else f"{told}; {self._made_for_it} does in {percent(again)}"
+
+    def _who(self, which: Ints, still: str = "") -> str:
+        """ "plans 1 and 3 reach the goal", "every plan still reaches the goal"."""
+        if len(which) == self.plans.k > 1:
+            return f"every plan {still}{self._does}"
+        return f"plan{'s' * (len(which) > 1)} {_numbers(which)} {still}{self._do if len(which) > 1 else self._does}"
+
+    @property
+    def _made_for_it(self) -> str:
+        """The plan that was made with the closure known. It has the best value, but maybe not the best chance or length."""
+        terms = terms_of(self.plans.mdp)
+        return f"one made for the {terms.best} {terms.noun} with this closure"
 
     @property
     def _does(self) -> str:
@@ -122,18 +151,22 @@ class Survival:
         return "reach the goal" if self.has_goal else "come to an end"
 
     def _steps_told(self, sure: Ints, j: int) -> str:
+        """The steps of plans that reach the goal for certain, and those of the plan made for it if it does so too."""
         steps, again = self.closed.steps[sure, j], float(self.replanned.steps[j])
         if np.isnan(steps).all() or np.isnan(again):
             return ""
-        least = f"{'at best ' if len(sure) > 1 else ''}in {counted(float(np.nanmin(steps)), 'step')}"
-        return f", {least}; one made for it takes {counted(again, 'step')}"
+        least = f", {'at best ' if len(sure) > 1 else ''}in {counted(float(np.nanmin(steps)), 'step')}"
+        chance = float(self.replanned.reaches[j])
+        if chance < 1 - CERTAIN:
+            return f"{least}; {self._made_for_it} does in {percent(chance)} of all trips"
+        return f"{least}; {self._made_for_it} takes {counted(again, 'step')}"
 
     def _values_told(self, j: int) -> str:
         terms, best, again = terms_of(self.plans.mdp), float(self.best_values[j]), float(self.replanned.values[j])
         if np.isnan(best):
             return f"no plan of the set has a {terms.noun}"
         told = f"the best plan of the set has a {terms.noun} of {number(terms.shown(best))}"
-        return told if np.isnan(again) else f"{told}; one made for it has {number(terms.shown(again))}"
+        return told if np.isnan(again) else f"{told}; {self._made_for_it} has {number(terms.shown(again))}"
 
 
 def _numbers(plans: Ints) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from given_plans import by_wear_and_parts, plan_set, workshop
+from given_plans import by_wear_and_parts, going, plan_set, workshop
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -87,6 +87,24 @@ def test_titles_of_three_ways_to_run_a_workshop(plans):
         for other in {0, 1, 2} - {plan}:
             there, doing = time_of(plans, other, action, where)
             assert there < 0.02 or doing < 0.5 * there
+
+
+def test_a_title_is_not_narrower_than_the_truth():
+    """There is a radio in rooms 0 to 2 of 4. A plan that always takes it there says so, and one that takes it in room 0 only
+    names the room."""
+    rows = [("s=3", "rest", "s=0", 1.0, 0.0)]
+    rows += [(f"s={s}", action, f"s={s + 1}", 1.0, 0.0) for s in range(3) for action in ("walk", "radio")]
+    mdp = mw.MDP.from_transitions(rows)
+    assert set(mdp.variables) == {"s"}
+
+    def radio_in(*rooms: int) -> np.ndarray:
+        return going(mdp, *((f"s={s}", "radio" if s in rooms else "walk") for s in range(3)))
+
+    plans = plan_set(mdp, [radio_in(0, 1, 2), radio_in(0), radio_in()])
+    titles = [portrait.title for portrait in portraits(plans)]
+    assert titles[0] == "Always takes 'radio' where it can"
+    assert titles[1] == "Takes 'radio' only when s = 0"
+    assert plans.occupancies[0] @ np.array([mdp.action_name(x) == "radio" for x in range(mdp.n_choices)]) == 0.75
 
 
 def test_plans_that_are_the_same_have_no_habit_of_their_own(shop):

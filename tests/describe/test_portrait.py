@@ -204,3 +204,12 @@ def test_the_work_for_two_hundred_plans_grows_with_their_number_only(monkeypatch
     assert len(measures(survey)) > 2
     assert len({portrait.title for portrait in portraits(survey)}) == 200
     assert 200 <= len(calls) <= 3 * 200
+
+
+def test_the_first_sentence_is_about_this_plan():
+    """All plans for the taxi are equally good and equally long: that is not what comes first."""
+    for portrait in portraits(mw.plan("gym:Taxi-v3", 4, slack=0.05)):
+        first, *rest = portrait.sentences
+        assert first not in portrait.standing, portrait.title
+        assert "as the others do" not in first
+        assert any("as the others do" in sentence for sentence in rest)

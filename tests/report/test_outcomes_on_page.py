@@ -14,6 +14,7 @@ import manyways as mw
 from browser import needs_browser, opened, running_browser
 from luck import trips_by_luck
 from manyways.describe.wording import quantity, terms_of
+from manyways.gallery import example_file
 from manyways.model.episodes import episode_ends
 from manyways.report import outcomes, view_of
 from manyways.risks import Returns
@@ -41,6 +42,16 @@ def test_the_table_of_closures_says_what_survival_computes(rooms, view):
     assert [own["lost"] for own in view["data"]["closures"]] == [
         np.flatnonzero(~found.survivors[:, j]).tolist() for j in range(len(doors))
     ]
+
+
+def test_closures_that_change_nothing_are_left_out(view):
+    """On an open field nobody notices whether a wall can be entered; every door of the rooms is on the way of some plan."""
+    field = mw.plan(example_file("field.txt"), 2, slack=0.1, behaviour=mw.Near())
+    assert outcomes._that_matter(field)
+    assert view_of(field)["closing"] is None
+    closing = view["closing"]
+    for j, name in enumerate(closing["names"]):
+        assert [row[j]["text"] for row in closing["rows"]] != closing["open"], name
 
 
 def test_what_is_said_of_a_trip_is_so_for_many_trips(rooms, view):

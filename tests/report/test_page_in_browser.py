@@ -328,6 +328,9 @@ def test_two_hundred_plans_are_grouped(browser: Browser, tmp_path):
     with opened(browser, plans.report(tmp_path / "many.html").as_uri()) as page:
         seen = "[...document.querySelectorAll('.card')].filter(card => card.checkVisibility()).length"
         assert page.locator(".card").count() == 200
+        created = page.evaluate("document.querySelectorAll('*').length")
+        assert created < 75 * 200, "the page reacts late if there is much to create"
+        assert page.locator("canvas").count() <= 8, "maps of plans are drawn on demand"
         assert 1 < page.evaluate(seen) <= 8, "one plan of each group is seen first"
         page.keyboard.press("Escape")
         page.locator("details.group summary").first.click()
@@ -345,6 +348,8 @@ def test_two_hundred_plans_are_grouped(browser: Browser, tmp_path):
         page.focus("#heat")
         page.keyboard.press("ArrowDown")
         assert page.inner_text("#heat-text").startswith(f"plans 2 and 2: {plans.distances[1, 1]:.2f}")
+        page.keyboard.press("2")
+        assert page.get_attribute("#plan-2 .way", "aria-pressed") == "true"
 
 
 @needs_browser

@@ -218,14 +218,12 @@ def alike(page: Page, i: int, j: int) -> bool:
     return page.truth.alike(i, j) or same_rule(page, i, j)
 
 
-@form("difference", r"((?P<named>[Pp]lans .*); (?P<rest>the others|otherwise they)|All of them) are really different\.")
+@form("difference", r"((?P<named>[Pp]lans .*); all other pairs|All of them) are really different\.")
 def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
     """Each two plans that are named together are alike, and no other two."""
     named = [numbers_in(part) for part in (said["named"] or "").split(";") if part]
     told = {pair for group in named for pair in combinations(group, 2)}
-    alone = len({plan for group in named for plan in group}) < page.k
-    rest = said["rest"] is None or alone == (said["rest"] == "the others")
-    return rest and told == {pair for pair in combinations(range(page.k), 2) if alike(page, *pair)}
+    return told == {pair for pair in combinations(range(page.k), 2) if alike(page, *pair)}
 
 
 @form("difference", r"Of their (?P<pairs>[\d,]+) pairs, (?P<different>[\d,]+) are really different\.")
@@ -406,6 +404,12 @@ def _part_holds(page: Page, i: int, part: str, same: list[int]) -> bool:
     rest = same or page.others[i]
     if re.search(r" more often|^more time", part):
         return departs(page, i, part, rest)
+    always = re.fullmatch(r"[Aa]lways (.+?)(?: where it can)?", part)
+    if always:
+        taken = action_of(page, always[1])
+        several = [len(set(page.mdp.actions[truth.state == s])) > 1 for s in range(page.mdp.n_states)]
+        there = np.isin(truth.state, truth.state[taken]) & np.array(several)[truth.state]
+        return bool(truth.x[i, taken & there].sum() >= 0.95 * truth.x[i, there].sum())
     habit = re.fullmatch(r"(.+?)( only)? ((?:at|when) .+)", part)
     if habit and departs(page, i, part, rest):
         return True
@@ -763,18 +767,18 @@ def action_of(page: Page, words: str) -> Bools:
 
 @form(
     "sentence",
-    rf"(?:(?P<where>In the [\w-]+), t|T)akes '(?P<action>.+?)' in (?:only )?(?P<own>{PERCENT}) of its steps{OTHERS}\.",
+    rf"(?:(?P<where>In (?:the [\w-]+|'[^']+')), t|T)akes '(?P<action>[^']+)' in (?:only )?(?P<own>{PERCENT}) of its steps{OTHERS}\.",
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
-    mask = None if said["where"] is None else where(page, said["where"].replace("In", "in"))[0]
+    mask = None if said["where"] is None else where(page, said["where"].replace("In", "in", 1))[0]
     own, mean = compared(i, shares_of_action(page, said["action"], mask))
     return is_percent(said["own"], own) and is_percent(said["mean"], mean)
 
 
 @form(
     "sentence",
-    rf"(?P<how>Never|Hardly ever) takes '(?P<action>.+?)'(?: (?P<where>in the [\w-]+))?; the others take it in (?P<mean>{PERCENT}) of "
-    r"their steps( there)? on average\.",
+    rf"(?P<how>Never|Hardly ever) takes '(?P<action>[^']+)'(?: (?P<where>in (?:the [\w-]+|'[^']+')))?; the others take it in "
+    rf"(?P<mean>{PERCENT}) of their steps( there)? on average\.",
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     mask = None if said["where"] is None else where(page, said["where"])[0]

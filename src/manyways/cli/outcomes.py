@@ -65,11 +65,14 @@ def survival(
     from rich.table import Table
     from rich.text import Text
 
+    from manyways.describe.wording import terms_of
+
+    terms = terms_of(plans.mdp)
     table = Table(title=Text(f"{plans.mdp.name}, closed: {_counted(found.open)}"), title_justify="left")
     table.add_column("closed")
     for i in range(plans.k):
         table.add_column(f"plan {i + 1}", justify="right")
-    table.add_column("made for it", justify="right")
+    table.add_column(f"made for it ({terms.best} {terms.noun})", justify="right")
     table.add_row("nothing", *(_cell(found.open, i) for i in range(plans.k)), "")
     for j, name in enumerate(names):
         table.add_row(Text(name), *(_cell(found.closed, i, j) for i in range(plans.k)), _cell(found.replanned, j))

@@ -3,7 +3,8 @@
 Where a plan has no such habit for a quarter of its time, `departure` says in which smaller part it differs from given plans.
 
 "Runs slowly at wear 0" is a habit of a plan that runs slowly in nearly all of its time at wear 0. "Runs only at wear 1 or
-less" is one if it runs there and hardly ever elsewhere.
+less" is one if it runs there and hardly ever elsewhere. "Always runs where it can" takes the place of both if it is true: a
+condition would suggest that the plan does otherwise elsewhere.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from manyways.describe.action_words import does
 from manyways.describe.conditions import Condition, all_hold, spent, when
 from manyways.describe.features import SEEN, VARIABLES_AT_MOST, ranges_of
 from manyways.describe.likeness import QUARTER
-from manyways.describe.rules import Rule, actions_by_name
+from manyways.describe.rules import Rule, actions_by_name, deciding_states
 from manyways.describe.survey import Survey
 from manyways.types import Bools, Floats
 
@@ -43,18 +44,22 @@ class Habit:
     """An action under a condition.
 
     Attributes:
+        action: by its number.
         text: "runs slowly at wear 0".
         time: (k,) the time that each plan spends on it.
         surely: (k,) whether each plan does what the text says, nearly always.
         nearly: (k,) whether the text could be taken to be about each plan.
         apart: (k,) by how much of its time each plan does otherwise than the plan that the text is about.
+        everywhere: whether it is about all states in which there is a choice of the action.
     """
 
+    action: int
     text: str
     time: Floats
     surely: Bools
     nearly: Bools
     apart: Floats
+    everywhere: bool = False
 
 
 def habits_of(survey: Survey, rules: Sequence[Rule] | None) -> list[str | None]:
@@ -89,12 +94,13 @@ def departure(survey: Survey, rules: Sequence[Rule], plan: int, others: Sequence
     what the plan does for more time than each of the others.
     """
     rest = list(others)
-    sure = {
-        habit.text: float(habit.apart[rest].min())
+    sure = [
+        habit
         for habit in _habits(survey, rules[plan], plan, SEEN)
         if habit.surely[plan] and habit.time[plan] >= SEEN and not habit.nearly[rest].any()
-    }
-    return _widest(sure) or _widest(dict(_more(survey, plan, rest)))
+    ]
+    said = {habit.text: float(habit.apart[rest].min()) for habit in _without_narrow(sure, plan)}
+    return _widest(said) or _widest(dict(_more(survey, plan, rest)))
 
 
 def _widest(found: Mapping[str, float]) -> str | None:
@@ -137,7 +143,18 @@ def _candidates(survey: Survey, rule: Rule, plan: int) -> list[Habit]:
         return sorted(found, key=lambda habit: (-round(float(habit.time[0]), 3), len(habit.text)))
     apart = {habit: float(np.delete(habit.apart, plan).mean()) for habit in found}
     kept = [habit for habit in found if 2 * _sharing(habit, plan) <= k - 1 and apart[habit] >= ENOUGH / 2]
-    return sorted(kept, key=lambda habit: (-round(apart[habit], 3), len(habit.text)))
+    return sorted(_without_narrow(kept, plan), key=lambda habit: (-round(apart[habit], 3), len(habit.text)))
+
+
+def _without_narrow(habits: Sequence[Habit], plan: int) -> list[Habit]:
+    """The habits without those whose condition is narrower than the truth: the plan takes the action wherever it can, and the
+    words that say so could be about no more plans."""
+    wide = {habit.action: _sharing(habit, plan) for habit in habits if habit.everywhere}
+    return [
+        habit
+        for habit in habits
+        if habit.everywhere or habit.action not in wide or wide[habit.action] > _sharing(habit, plan)
+    ]
 
 
 def _sharing(habit: Habit, plan: int) -> int:
@@ -157,6 +174,8 @@ def _habits(survey: Survey, rule: Rule, plan: int, least: float) -> Iterator[Hab
         return
     shares = np.bincount(actions_by_name(mdp), survey.plans.occupancies[plan], len(mdp.action_names))
     frequent = np.flatnonzero(shares >= least).tolist()
+    for action in frequent:
+        yield from _wherever(survey, plan, action)
     for name, values in islice(mdp.variables.items(), VARIABLES_AT_MOST) if frequent else ():
         for condition, mask in ranges_of(name, values):
             if survey.by_state[plan, mask].sum() >= least:
@@ -176,12 +195,28 @@ def _said(survey: Survey, plan: int, action: int, conditions: tuple[Condition, .
     verb, where, comes = does(plans.mdp.action_names[action]), when(conditions), there >= SEEN
     share = time / np.maximum(there, 1e-300)
     surely, nearly = comes & (share >= ALWAYS), comes & (share >= MAINLY)
-    yield Habit(f"{verb} {where}", time, surely, nearly, time[plan] - time)
+    yield Habit(action, f"{verb} {where}", time, surely, nearly, time[plan] - time)
     elsewhere = everywhere - time
     yield Habit(
+        action,
         f"{verb} only {where}",
         everywhere,
         surely & (elsewhere <= (1 - ALWAYS) * everywhere),
         nearly & (elsewhere < ELSEWHERE * everywhere),
         elsewhere,
     )
+
+
+def _wherever(survey: Survey, plan: int, action: int) -> Iterator[Habit]:
+    """The action in all states in which it is one of several."""
+    mdp = survey.plans.mdp
+    taken = actions_by_name(mdp) == action
+    offered = np.logical_or.reduceat(taken, mdp.first_choice[:-1])
+    mask = offered & deciding_states(mdp)
+    time = survey.plans.occupancies[:, taken & mask[mdp.choice_state]].sum(axis=1)
+    there = survey.by_state[:, mask].sum(axis=1)
+    share, comes = time / np.maximum(there, 1e-300), there >= SEEN
+    where = "" if offered.all() else " where it can"
+    text = f"always {does(mdp.action_names[action])}{where}"
+    surely, nearly = comes & (share >= ALWAYS), comes & (share >= MAINLY)
+    yield Habit(action, text, time, surely, nearly, time[plan] - time, everywhere=True)

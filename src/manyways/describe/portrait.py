@@ -16,6 +16,9 @@ FEWEST = 2
 LEAST_WEIGHT = 0.05
 """Remarks with less weight are used only if there would be fewer than `FEWEST` sentences."""
 
+TELLING = 0.01
+"""A remark of at least this weight comes before how well the plan does, if that says the same of all plans."""
+
 OF_A_GROUP = 2
 STANDING = ("reward", "goal", "length")
 """The kinds of remarks on how well a plan does."""
@@ -48,7 +51,7 @@ def portraits(plans: Plans | Survey) -> list[Portrait]:
 
 
 def _chosen(found: list[Remark]) -> list[Remark]:
-    """The best remarks: one of each kind, at most `OF_A_GROUP` of each group."""
+    """The best remarks: one of each kind, at most `OF_A_GROUP` of each group. The first is one on this plan, if there is any."""
     kinds: set[str] = set()
     groups: Counter[str] = Counter()
     kept = []
@@ -59,4 +62,7 @@ def _chosen(found: list[Remark]) -> list[Remark]:
             kept.append(remark)
             kinds.add(remark.kind)
             groups[group] += 1
+    own = next((remark for remark in found if remark.kind not in STANDING and remark.weight >= TELLING), None)
+    if own is not None and own not in kept and kept[0].weight < LEAST_WEIGHT:
+        return [own, *kept]
     return kept

@@ -30,23 +30,33 @@ BLURRED = 0.02
 
 
 def closing(plans: PlanSet, canvas: Canvas | None) -> dict[str, Any] | None:
-    """A table of plans and closures, and what the script needs to close one in the picture."""
+    """A table of plans and closures, and what the script needs to close one in the picture. Closures that change no number in
+    the table are left out."""
     if plans.mdp.n_states > MOST_STATES or plans.k > MOST_PLANS:
         return None
     chosen = _that_matter(plans)
     if not chosen:
         return None
     found = survival(plans, chosen)
+    opened = [_cell(found, i, None) for i in range(plans.k)]
+    changing = [j for j in range(len(chosen)) if [_cell(found, i, j) for i in range(plans.k)] != opened]
+    if not changing:
+        return None
+    if len(changing) < len(chosen):
+        chosen = [chosen[j] for j in changing]
+        found = survival(plans, chosen)
+    terms = terms_of(plans.mdp)
     through = found.survivors if found.has_trips else np.ones((plans.k, len(chosen)), bool)
     return {
-        "heading": "steps to the goal, or the chance of reaching it" if found.has_trips else terms_of(plans.mdp).noun,
+        "heading": "steps to the goal, or the chance of reaching it" if found.has_trips else terms.noun,
+        "made_for": f"{terms.best} {terms.noun}",
         "trips": found.has_trips,
         "rows": [
             [{"text": _cell(found, i, j), "lost": not through[i, j]} for j in range(len(chosen))]
             for i in range(plans.k)
         ],
         "replanned": [_made_for_it(found, j) for j in range(len(chosen))],
-        "open": [_cell(found, i, None) for i in range(plans.k)],
+        "open": opened,
         "names": [closure.name for closure in chosen],
         "data": [
             {

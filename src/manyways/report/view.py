@@ -220,9 +220,7 @@ def _difference(survey: Survey) -> str:
         by_rule = all(likeness.act_alike(*pair) for pair in combinations(group, 2))
         numbers = joined([str(plan + 1) for plan in group])
         named.append(f"plans {numbers} {'act by the same rule' if by_rule else share}")
-    alone = len({plan for group in groups for plan in group}) < survey.plans.k
-    rest = "the others are really different" if alone else "otherwise they are really different"
-    return f"{raised('; '.join(named))}; {rest}."
+    return f"{raised('; '.join(named))}; all other pairs are really different."
 
 
 def _group(plans: PlanSet, group: Group, words: list[Portrait]) -> dict[str, Any]:
