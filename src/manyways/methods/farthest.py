@@ -58,7 +58,7 @@ def _avoiding_plans(
     Limits are met by a search for multipliers, which cannot see a way that spends little time in the place that makes it
     different: staying there always seems better. A ban on the other ways does not have this gap.
     """
-    if len(plans) == 0 or compared.places > _affordable(polytope):
+    if compared.places > _affordable(polytope):
         return []
     mdp = polytope.mdp
     visited = np.stack([compared.forward(plan.occupancy) for plan in plans]) > VISITED
