@@ -20,6 +20,31 @@ NEAR = 0.05
 
 
 @compiled
+def solve_transposed(l_begin, l_row, l_data, u_begin, u_row, u_data, x):
+    """Solve (L U)' y = x in place for all columns of x (n, E) at once. Both factors are given by columns; L has ones on its
+    diagonal."""
+    n, columns = x.shape
+    for j in range(n):
+        diagonal = 1.0
+        for t in range(u_begin[j], u_begin[j + 1]):
+            i = u_row[t]
+            if i == j:
+                diagonal = u_data[t]
+            elif i < j:
+                for e in range(columns):
+                    x[j, e] -= u_data[t] * x[i, e]
+        for e in range(columns):
+            x[j, e] /= diagonal
+    for back in range(n):
+        j = n - 1 - back
+        for t in range(l_begin[j], l_begin[j + 1]):
+            i = l_row[t]
+            if i > j:
+                for e in range(columns):
+                    x[j, e] -= l_data[t] * x[i, e]
+
+
+@compiled
 def expand(y, p, occupied, occupied_log, base, slopes):
     """Note the overlap of time p > 0 in group y with the other plans, and its first three derivatives by p."""
     base[y] = p

@@ -465,3 +465,16 @@ def well_proved(c, choice, visits, gap, share):
     if mean > 0.0 and gap > share * mean:
         return False
     return below <= some // 2 if some > 0 else gap <= 0.0
+
+
+@compiled
+def spread(choice, visits, c, occupancy, choices):
+    """Write the time spent by state as time by choice to `occupancy` (N,), which is zero before, and the policy to
+    `choices`, whose numbers are wider. Returns what it earns."""
+    earned = 0.0
+    for s in range(len(choice)):
+        x = choice[s]
+        choices[s] = x
+        occupancy[x] = visits[s]
+        earned += visits[s] * c[x]
+    return earned

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from scipy.sparse.linalg import SuperLU
 from scipy.special import xlogy
 
 from manyways.errors import SettingError
@@ -198,14 +197,12 @@ class _Search:
         needed = np.zeros(n, bool)
         needed[matrix.indices[np.repeat(tried, np.diff(matrix.indptr))]] = True
         ends = np.flatnonzero(needed)
-        unit = np.zeros((n, len(ends)), order="F")  # as the solver wants it
-        unit[ends, np.arange(len(ends))] = 1.0
-        from_row = self._factors().solve(unit).T
-        matters = (from_row.max(axis=0, initial=0.0) > MATTERS) | (by_state > MATTERS)
+        visits = self._visits_from(ends)
+        matters = (visits.max(axis=1, initial=0.0) > MATTERS) | (by_state > MATTERS)
         self._state = np.flatnonzero(matters)
         self._from_row = np.empty((1 + len(ends), len(self._state)))
         self._from_row[0] = by_state[self._state] / (by_state[reference] if discount == 1 else 1.0)
-        self._from_row[1:] = from_row[:, self._state]
+        self._from_row[1:] = visits[self._state].T
         self._row_of = np.full(n, -1)
         self._row_of[ends] = 1 + np.arange(len(ends))
         if discount == 1:
@@ -213,8 +210,19 @@ class _Search:
         self._candidate = np.flatnonzero(tried & ~self._stays & matters[mdp.choice_state])
         self._column = (np.cumsum(matters) - 1)[mdp.choice_state[self._candidate]]
 
-    def _factors(self) -> SuperLU:
-        """Of (I - P)', the chain cut at the reference; solves with the transpose of factors are slower."""
+    def _visits_from(self, ends: Ints) -> Floats:
+        """(S, E) expected visits to each state, from each of E states, before the chain is cut: rows of M as columns.
+
+        SuperLU would solve for one right-hand side after the other. Going through the factors with all of them at once is
+        five times as fast for a hundred.
+        """
         cut_at = None if self._reference < 0 else np.array([self._reference])
         mdp, discount = self.polytope.mdp, self.polytope.criterion.discount
-        return factorised(system_of(mdp.transitions, discount, cut_at, self.choice).T.tocsc())
+        factors = factorised(system_of(mdp.transitions, discount, cut_at, self.choice))
+        lower, upper = factors.L, factors.U
+        solved = np.zeros((mdp.n_states, len(ends)))
+        solved[factors.perm_c[ends], np.arange(len(ends))] = 1.0
+        kernels.solve_transposed(
+            lower.indptr, lower.indices, lower.data, upper.indptr, upper.indices, upper.data, solved
+        )
+        return solved[factors.perm_r]

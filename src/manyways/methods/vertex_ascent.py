@@ -70,6 +70,8 @@ those in states in which a plan spends at least `BUSY` of its typical time per s
 the others gain next to nothing."""
 REACH = 1e-3
 """A start that is further behind the best one, relative to the scale of the objective, is not exchanged any more."""
+SAME_SET = 1e-9
+"""Starts whose objectives differ by no more than this, relatively, have found the same set."""
 THREADS_FROM = 2000
 """Below so many states times plans, compiled code takes too little of the time for threads to pay."""
 LARGE = 20_000
@@ -171,7 +173,7 @@ class VertexAscent(Method):
             crew.spread(settle, finalists)
         if effort.exchanged and log.status is None:
             enough = max(climb.value for climb in finalists) - REACH * objective.size(optimum.value)
-            crew.spread(exchange, [climb for climb in finalists if climb.value >= enough])
+            crew.spread(exchange, _distinct([climb for climb in finalists if climb.value >= enough]))
         best = max(climbs, key=lambda climb: climb.value)  # of equals the first, whatever the order of arrival
         best.polytope, best.place = polytope, (2, 0)
         distinct = True
@@ -265,6 +267,15 @@ class _Crew:
                 self._idle.put(own)
 
         return [result for found in side_by_side(one, range(len(jobs)), self.threads) for result in found]
+
+
+def _distinct(climbs: Sequence[Climb]) -> list[Climb]:
+    """Without those that have come to the same plans as an earlier one, in any order: their objectives are the same."""
+    found: list[Climb] = []
+    for climb in climbs:
+        if not any(abs(climb.value - other.value) <= SAME_SET * abs(other.value) for other in found):
+            found.append(climb)
+    return found
 
 
 def _pool(crew: _Crew, objective: SetObjective, k: int, watch: Watch) -> list[Vertex]:

@@ -331,12 +331,9 @@ class Sweeps:
 
     def _vertex(self, c: Floats, at: SolveState, top: float) -> Answer:
         """The policy as an answer, with its occupancy by state in `_b`."""
-        occupancy = np.zeros(self.mdp.n_choices)
-        occupancy[at.choice] = self._b
-        value = float(occupancy @ c)
-        return Answer(
-            occupancy, at.choice.astype(np.int64), value=value, bound=max(top, value), dual=at.h.copy(), memory=at
-        )
+        occupancy, choices = np.zeros(self.mdp.n_choices), np.empty(self.mdp.n_states, np.int64)
+        value = kernels.spread(at.choice, self._b, c, occupancy, choices)
+        return Answer(occupancy, choices, value=value, bound=max(top, value), dual=at.h.copy(), memory=at)
 
     def _staying(self, c: Floats, at: SolveState, stay: int, top: float) -> Answer:
         """Staying in one state is best: all states lead there. The warm start keeps the round-trip policy."""
