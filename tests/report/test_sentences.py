@@ -165,8 +165,8 @@ def numbers_in(text: str) -> list[int]:
 
 
 def are_plans(text: str, which: list[int]) -> bool:
-    """Whether "plans 1, 2 and 4" or "plans 1, 2, 3, 4, 5 and 10 more" are these plans."""
-    more = re.search(r" and (\d+) more", text)
+    """Whether "plans 1, 2 and 4" or "plans 1, 2, 3, 4, 5 and 10 others" are these plans."""
+    more = re.search(r" and (\d+) others", text)
     named = numbers_in(text[: more.start()] if more else text)
     expected = which[: len(which) - int(more[1])] if more else which
     return named == expected and text.startswith("plans " if len(which) > 1 else "plan ")
@@ -704,7 +704,7 @@ def where(page: Page, text: str) -> tuple[Bools, bool]:
         match = re.fullmatch(pattern, text)
         if match:
             return part(match[1]), True
-    name = re.fullmatch(r"in '(.+)'", text)
+    name = re.fullmatch(r"in (?:states labelled )?'(.+)'", text)
     if name is None:
         return conditions(page, text), False
     if name[1] in page.mdp.labels:
