@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from manyways.gallery import example_file
 from manyways.model.episodes import episode_ends
 from manyways.report import outcomes, view_of
 from manyways.risks import Returns
+from manyways.surviving import Outcomes
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +109,26 @@ def test_models_without_a_map_or_trips_have_a_table_too():
     assert view["closing"]["names"] == ["action go", "action wait"]
     assert not view["closing"]["trips"]
     assert all(card["trip"] == () for card in view["cards"])
+
+
+def test_values_that_vanish_beside_the_others_and_plans_that_are_not_found():
+    found = mw.survival(mw.plan(mw.four_rooms(0), 2, slack=0.2))
+    told = replace(found, open=Outcomes(np.full(2, np.nan), np.full(2, np.nan), np.array([0.179, 0.17])))
+    row = Outcomes(*np.full((2, 4), np.nan), np.array([-4.36e-5, 0.0, np.nan, -0.224]))
+    assert [told.told(row, j) for j in range(4)] == ["nearly 0", "0", "none found", "-0.224"]
+
+
+def test_without_trips_steps_are_watched_from_the_start():
+    mdp = mw.MDP.from_transitions(
+        [
+            ("a", "go", "b", 1.0, 1.0),
+            ("a", "fly", "c", 1.0, 1.0),
+            ("b", "on", "a", 1.0, 1.0),
+            ("c", "on", "a", 1.0, 1.0),
+        ]
+    )
+    texts = view_of(mw.plan(mdp, 2, slack=0.1))["data"]["changes"]
+    assert texts[0][1]["text"].startswith("Whoever watches the first step can tell them apart")
 
 
 @needs_browser
