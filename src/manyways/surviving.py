@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from manyways.describe.wording import counted, joined, number, percent, quoted, terms_of
+from manyways.describe.wording import counted, joined, number_beside, percent, quantity, quoted, terms_of
 from manyways.errors import ManywaysError, NotWeaklyAccessible, SettingError, SolverError
 from manyways.kernels.threads import one_blas_thread
 from manyways.methods import Progress, Watch
@@ -30,6 +30,8 @@ NEVER = 1e-6
 """A plan that reaches the goal less often than this does not count as reaching it."""
 CERTAIN = 1e-9
 """A plan that misses the goal less often than this reaches it for certain."""
+UNKNOWN = "none found"
+"""In place of an outcome: no plan was found for a closed model, or the chain of a plan could not be solved."""
 LONGER = 2.0
 """A plan that takes more than twice as long does not count as getting through."""
 
@@ -165,8 +167,22 @@ class Survival:
         terms, best, again = terms_of(self.plans.mdp), float(self.best_values[j]), float(self.replanned.values[j])
         if np.isnan(best):
             return f"no plan of the set has a {terms.noun}"
-        told = f"the best plan of the set has a {terms.noun} of {number(terms.shown(best))}"
-        return told if np.isnan(again) else f"{told}; {self._made_for_it} has {number(terms.shown(again))}"
+        told = f"the best plan of the set has a {terms.noun} of {self._value_told(best)}"
+        return told if np.isnan(again) else f"{told}; {self._made_for_it} has {self._value_told(again)}"
+
+    def told(self, outcomes: Outcomes, *at: int) -> str:
+        """One outcome in a table: steps to the goal, the chance of reaching it where it may be missed, a value without trips."""
+        reaches, steps, value = (float(row[at]) for row in (outcomes.reaches, outcomes.steps, outcomes.values))
+        if np.isnan(reaches if self.has_trips else value):
+            return UNKNOWN
+        if not self.has_trips:
+            return self._value_told(value)
+        return percent(reaches) if reaches < 1 or np.isnan(steps) else quantity(steps)
+
+    def _value_told(self, value: float) -> str:
+        """A value beside those of the plans with nothing closed."""
+        known = np.abs(self.open.values[np.isfinite(self.open.values)])
+        return number_beside(float(terms_of(self.plans.mdp).shown(value)), float(known.max(initial=0.0)))
 
 
 def _numbers(plans: Ints) -> str:

@@ -86,3 +86,13 @@ def test_discounted_steps_are_called_so():
     said = [s for portrait in portraits(plans) for s in portrait.sentences]
     assert any(s.startswith("Never takes 'bike'; ") and s.endswith("discounted steps.") for s in said)
     assert not any(re.search("(its|their) steps", s) for s in said)
+
+
+def test_labels_are_named_as_labels_where_it_is_said_what_plans_do_there():
+    rows = [(f"s{i}", a, f"s{(i + 1) % 4}", 1.0, 1.0) for i in range(4) for a in ("left", "right")]
+    mdp = mw.MDP.from_transitions(rows, labels={"at green": ["s0", "s1"]})
+    acts = ("left", "left", "right", "right"), ("right", "right", "left", "left")
+    left, right = (going(mdp, *((f"s{i}", act) for i, act in enumerate(own))) for own in acts)
+    told = [sentence for own in portraits(plan_set(mdp, [left, right])) for sentence in own.sentences]
+    assert any("in states labelled 'at green'" in sentence.lower() for sentence in told), told
+    assert not any("In 'at green'" in sentence for sentence in told)

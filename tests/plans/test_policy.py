@@ -199,6 +199,7 @@ def test_states_by_the_names_that_tables_and_files_show():
     plans, rng = mw.plan("four-rooms:1", 2, 8.0), np.random.default_rng(0)
     policy = plans[0].policy
     for state in range(0, plans.mdp.n_states, 7):
+        assert policy.act(plans.mdp.state_name(state)) == policy.act(state, rng)
         assert policy.act(plans.mdp.state_name(state), rng) == policy.act(state, rng)
     with pytest.raises(mw.SettingError, match="names such as 'r0c0'"):
         policy.act("r99c0", rng)

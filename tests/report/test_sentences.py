@@ -165,8 +165,8 @@ def numbers_in(text: str) -> list[int]:
 
 
 def are_plans(text: str, which: list[int]) -> bool:
-    """Whether "plans 1, 2 and 4" or "plans 1, 2, 3, 4, 5 and 10 more" are these plans."""
-    more = re.search(r" and (\d+) more", text)
+    """Whether "plans 1, 2 and 4" or "plans 1, 2, 3, 4, 5 and 10 others" are these plans."""
+    more = re.search(r" and (\d+) others", text)
     named = numbers_in(text[: more.start()] if more else text)
     expected = which[: len(which) - int(more[1])] if more else which
     return named == expected and text.startswith("plans " if len(which) > 1 else "plan ")
@@ -604,7 +604,7 @@ def _(page: Page, i: int, said: dict[str, Any]) -> bool:
 
 @form(
     "sentence",
-    r"Takes the same doors as (?P<plans>plans? [\d, and]+?(?: more)?)(?P<detail>; they differ only in detail)?"
+    r"Takes the same doors as (?P<plans>plans? [\d, and]+?(?: others)?)(?P<detail>; they differ only in detail)?"
     r"(?:, but keeps further (?P<side>[\w-]+) in the (?P<room>[\w-]+) room(?: than plan (?P<than>\d+))?)?\.",
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
@@ -704,7 +704,7 @@ def where(page: Page, text: str) -> tuple[Bools, bool]:
         match = re.fullmatch(pattern, text)
         if match:
             return part(match[1]), True
-    name = re.fullmatch(r"in '(.+)'", text)
+    name = re.fullmatch(r"in (?:states labelled )?'(.+)'", text)
     if name is None:
         return conditions(page, text), False
     if name[1] in page.mdp.labels:
@@ -767,7 +767,7 @@ def action_of(page: Page, words: str) -> Bools:
 
 @form(
     "sentence",
-    rf"(?:(?P<where>In (?:the [\w-]+|'[^']+')), t|T)akes '(?P<action>[^']+)' in (?:only )?(?P<own>{PERCENT}) of its steps{OTHERS}\.",
+    rf"(?:(?P<where>In (?:the [\w-]+|(?:states labelled )?'[^']+')), t|T)akes '(?P<action>[^']+)' in (?:only )?(?P<own>{PERCENT}) of its steps{OTHERS}\.",
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     mask = None if said["where"] is None else where(page, said["where"].replace("In", "in", 1))[0]
@@ -777,7 +777,7 @@ def _(page: Page, i: int, said: dict[str, Any]) -> bool:
 
 @form(
     "sentence",
-    rf"(?P<how>Never|Hardly ever) takes '(?P<action>[^']+)'(?: (?P<where>in (?:the [\w-]+|'[^']+')))?; the others take it in "
+    rf"(?P<how>Never|Hardly ever) takes '(?P<action>[^']+)'(?: (?P<where>in (?:the [\w-]+|(?:states labelled )?'[^']+')))?; the others take it in "
     rf"(?P<mean>{PERCENT}) of their steps( there)? on average\.",
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:

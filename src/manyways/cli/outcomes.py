@@ -73,9 +73,11 @@ def survival(
     for i in range(plans.k):
         table.add_column(f"plan {i + 1}", justify="right")
     table.add_column(f"made for it ({terms.best} {terms.noun})", justify="right")
-    table.add_row("nothing", *(_cell(found.open, i) for i in range(plans.k)), "")
+    table.add_row("nothing", *(found.told(found.open, i) for i in range(plans.k)), "")
     for j, name in enumerate(names):
-        table.add_row(Text(name), *(_cell(found.closed, i, j) for i in range(plans.k)), _cell(found.replanned, j))
+        table.add_row(
+            Text(name), *(found.told(found.closed, i, j) for i in range(plans.k)), found.told(found.replanned, j)
+        )
     console().print(table)
     for j in range(len(names)):
         console().print(Text(found.sentence(j)), soft_wrap=True)
@@ -204,18 +206,6 @@ def _card(card: Any, sign: int, worse_than: float) -> dict[str, Any]:
 
 def _known(value: float) -> float | None:
     return float(value) if value == value else None
-
-
-def _cell(outcomes: Any, *at: int) -> str:
-    """A chance if the goal may be missed, otherwise steps; a value where there is no goal."""
-    from manyways.describe.wording import number, percent, quantity
-
-    reaches, steps, value = (float(getattr(outcomes, name)[at]) for name in ("reaches", "steps", "values"))
-    if reaches != reaches:
-        return number(value) if value == value else "-"
-    if reaches < 1 or steps != steps:
-        return percent(reaches)
-    return quantity(steps)
 
 
 def _counted(outcomes: Any) -> str:

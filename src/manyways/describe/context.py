@@ -160,7 +160,7 @@ def _regions(survey: Survey, sectors: Sectors | None) -> dict[str, Bools]:
         return {f"in {rooms.name(room)}": rooms.of_state == room for room in range(1, len(rooms.names) + 1)}
     if sectors is not None:
         return {f"in the {name}": sectors.of_state == i for i, name in enumerate(sectors.names)}
-    return {f"in {name}": labels[label] for label, name in distinct(survey.labels, quoted).items()}
+    return {f"in states labelled {name}": labels[label] for label, name in distinct(survey.labels, quoted).items()}
 
 
 def _centres(survey: Survey, regions: dict[str, Bools]) -> dict[str, Floats]:

@@ -113,10 +113,10 @@ def _twins(context: Context, plan: int) -> Iterator[Remark]:
 
 
 def _plans(which: Sequence[int]) -> str:
-    """Plans counted from 0 -> "plan 3", "plans 1, 2 and 4", "plans 1, 2, 3, 4, 5 and 7 more"."""
+    """Plans counted from 0 -> "plan 3", "plans 1, 2 and 4", "plans 1, 2, 3, 4, 5 and 7 others"."""
     named = [str(plan + 1) for plan in sorted(which)]
     if len(named) > 6:
-        named[5:] = [f"{len(named) - 5} more"]
+        named[5:] = [f"{len(named) - 5} others"]
     return f"plan{'s' if len(which) > 1 else ''} {joined(named)}"
 
 

@@ -16,9 +16,10 @@ TURNING = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A
 CLEANED = dict.fromkeys(TURNING) | dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], " ")
 
 TINY = 5e-4
+"""A share below this is shown as 'under 0.1 %'."""
+
 ROUNDED = 1e-11
 """Shares below this are rounding errors in tables."""
-"""A share below this is shown as 'under 0.1 %'."""
 
 VISIBLE = 0.03
 """Shares that differ by less than this are not worth a sentence."""
@@ -116,6 +117,11 @@ def number(value: float) -> str:
     else:
         text = f"{value:.3g}"
     return "0" if text.strip("-0.") == "" else text
+
+
+def number_beside(value: float, scale: float) -> str:
+    """The same for a number that stands beside larger ones: what would vanish beside them is "nearly 0"."""
+    return "nearly 0" if ROUNDED * scale < abs(value) < TINY * scale else number(value)
 
 
 def quantity(amount: float) -> str:

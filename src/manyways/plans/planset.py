@@ -269,7 +269,7 @@ class Plan:
         content = self.plans.mdp.digest.encode() + np.ascontiguousarray(self.policy.probabilities).tobytes()
         return hashlib.sha256(content).hexdigest()[:16]
 
-    def act(self, observation: Observation, rng: np.random.Generator) -> int:
+    def act(self, observation: Observation, rng: np.random.Generator | None = None) -> int:
         """The number of an action, whose name is `plans.mdp.action_names[number]`; see `Policy.act`."""
         return self.policy.act(observation, rng)
 

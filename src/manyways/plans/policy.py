@@ -81,7 +81,7 @@ class Policy:
         named = {self.mdp.state_name(state): state for state in range(self.mdp.n_states)}
         return {**named, **{observation: state for state, observation in enumerate(seen)}}
 
-    def act(self, observation: Observation, rng: np.random.Generator) -> int:
+    def act(self, observation: Observation, rng: np.random.Generator | None = None) -> int:
         """The number of an action, drawn from the policy, as a Gymnasium agent needs it; its name is
         `mdp.action_names[number]`.
 
@@ -90,13 +90,14 @@ class Policy:
                 may also be the name of a state, as tables and files show it, such as "r3c3", or a position (x, y) on the
                 map of the model: metres in the frame of the map if the map has an origin, as those of Nav2 do, otherwise
                 column and row of a cell, counted from 0 at the top left.
-            rng: the source of random draws.
+            rng: the source of random draws; a new one by default. Plans that always do the same in a state need none.
 
         Raises:
             SettingError: if there is no such state. For a position in a blocked cell or outside the map, it names the
                 nearest free cell.
         """
         seen: Any = observation
+        rng = np.random.default_rng() if rng is None else rng
         if isinstance(seen, (tuple, list)) or np.shape(seen) == (2,):
             return int(self.mdp.actions[self.choose(self._state_at(seen), rng)])
         state = self._state_of.get(seen if isinstance(seen, str) else int(seen))

@@ -15,12 +15,14 @@ from manyways.plans.planset import PlanSet
 if TYPE_CHECKING:
     from manyways.studies.sweeps import Sweep
 
-WIDTH, HEIGHT = 560.0, 320.0
-LEFT, RIGHT, TOP, BOTTOM = 40.0, 20.0, 18.0, 48.0
-LETTER = 7.0
-"""The approximate width of a digit, to make room for the numbers along the left side."""
+WIDTH, HEIGHT = 440.0, 280.0
+LEFT, RIGHT, TOP, BOTTOM = 32.0, 20.0, 18.0, 48.0
+LETTER = 9.0
+"""The approximate width of a digit on narrow screens, to make room for the numbers along the left side."""
 RADIUS, MANY = 9.0, 40
 """The radius of the numbered discs of plans; more plans than `MANY` are dots without numbers."""
+CLEAR = 7.0
+"""How near to the dot of the set and to the optimum the edge of a disc may come."""
 APART = 30.0
 """Labels along a curve are at least this far apart."""
 
@@ -76,19 +78,21 @@ def price_chart(plans: PlanSet, sweep: Sweep | None, tints: Sequence[int]) -> di
         return {"x": across.at(x), "y": up.at(y)}
 
     dots = [put(float(x), float(y)) for x, y in zip(apart, rewards, strict=True)]
-    discs = pushed_apart([(dot["x"], dot["y"]) for dot in dots], RADIUS if plans.k <= MANY else RADIUS / 2)
+    radius = RADIUS if plans.k <= MANY else RADIUS / 2
+    marks = [put(plans.diversity, mean), put(0.0, optimum)]
+    discs = pushed_apart([(dot["x"], dot["y"]) for dot in dots], radius, [(mark["x"], mark["y"]) for mark in marks])
     return {
         "width": WIDTH,
         "height": HEIGHT,
-        "radius": RADIUS if plans.k <= MANY else RADIUS / 2,
+        "middle": (TOP + HEIGHT - BOTTOM) / 2,
+        "radius": radius,
         "numbered": plans.k <= MANY,
         "left": left,
         "bottom": HEIGHT - BOTTOM,
         "across": [tick for tick in across.ticks() if float(tick["text"]) >= 0],
         "up": up.ticks(),
-        "optimum": put(0.0, optimum),
-        "set": put(plans.diversity, mean)
-        | {"text": f"this set: diversity {plans.diversity:.3f}, mean {terms.noun} {mean:.4g}"},
+        "optimum": marks[1],
+        "set": marks[0] | {"text": f"this set: diversity {plans.diversity:.3f}, mean {terms.noun} {mean:.4g}"},
         "plans": [
             dots[i]
             | {"disc_x": discs[i][0], "disc_y": discs[i][1], "tint": tints[i], "number": i + 1}
@@ -167,18 +171,29 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
     return places
 
 
-def pushed_apart(points: Sequence[tuple[float, float]], radius: float) -> list[tuple[float, float]]:
-    """Where discs are drawn so that they do not hide each other: near their points, which a line joins to them."""
-    at = np.array(points, float).reshape(-1, 2)
-    for _ in range(100):
+def pushed_apart(
+    points: Sequence[tuple[float, float]], radius: float, marks: Sequence[tuple[float, float]] = ()
+) -> list[tuple[float, float]]:
+    """Where discs are drawn so that they hide neither each other nor the marks, which stay in place: near their points,
+    which a line joins to them, and within the chart."""
+    at = np.array([*points, *marks], float).reshape(-1, 2)
+    at[: len(points), 1] += 0.5 * (-1.0) ** np.arange(len(points))  # so that discs on one line can leave it
+    k, moving = len(points), np.arange(len(at)) < len(points)
+    room = np.where(moving[:, None] & moving[None, :], 2 * radius, radius + CLEAR)
+    room[np.ix_(~moving, ~moving)] = 0.0
+    np.fill_diagonal(room, 0.0)
+    # Discs at one point are pushed in different directions, by their numbers.
+    turn = np.arange(len(at))[:, None] - np.arange(len(at))[None, :]
+    same = np.stack([np.sign(turn), np.zeros_like(turn)], axis=2)
+    for _ in range(200):
         away = at[:, None, :] - at[None, :, :]
         far = np.hypot(away[..., 0], away[..., 1])
-        close = (far < 2 * radius) & ~np.eye(len(at), dtype=bool)
+        close = far < room
         if not close.any():
             break
-        # Discs at one point are pushed in different directions, by their numbers.
-        turn = np.arange(len(at))[:, None] - np.arange(len(at))[None, :]
-        same = np.stack([np.sign(turn), np.zeros_like(turn)], axis=2)
         unit = np.where((far > 1e-9)[..., None], away / np.maximum(far, 1e-9)[..., None], same)
-        at += (unit * np.where(close, (2 * radius + 0.5 - far) / 2, 0.0)[..., None]).sum(axis=1) / 2
-    return [(round(float(x), 1), round(float(y), 1)) for x, y in at]
+        # Of two discs each gives way by half; a mark does not.
+        part = np.where(moving[None, :], 0.25, 0.5)
+        at[:k] += (unit * np.where(close, (room + 0.5 - far) * part, 0.0)[..., None]).sum(axis=1)[:k]
+        at[:k] = np.clip(at[:k], [LEFT + radius, radius + 1], [WIDTH - radius - 1, HEIGHT - BOTTOM])
+    return [(round(float(x), 1), round(float(y), 1)) for x, y in at[:k]]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from manyways.changing_over import Switching, switching
-from manyways.describe.wording import ROUNDED, Terms, counted, number, percent, quantity, raised, terms_of
+from manyways.describe.wording import ROUNDED, Terms, counted, number, percent, raised, terms_of
 from manyways.errors import SettingError, SolverError
 from manyways.model.closures import Closure, closures
 from manyways.model.mdp import MDP
@@ -16,7 +16,7 @@ from manyways.model.trips import trips_of
 from manyways.plans.planset import PlanSet
 from manyways.report.pictures import Canvas, bytes_text
 from manyways.risks import Returns, Risk, risk
-from manyways.surviving import Survival, survival
+from manyways.surviving import survival
 
 MOST_STATES, MOST_PLANS, MOST_CLOSURES = 2500, 12, 16
 """Larger models and sets get none of this on the page; `manyways survival` and `manyways risk` have no such limits."""
@@ -38,8 +38,8 @@ def closing(plans: PlanSet, canvas: Canvas | None) -> dict[str, Any] | None:
     if not chosen:
         return None
     found = survival(plans, chosen)
-    opened = [_cell(found, i, None) for i in range(plans.k)]
-    changing = [j for j in range(len(chosen)) if [_cell(found, i, j) for i in range(plans.k)] != opened]
+    opened = [found.told(found.open, i) for i in range(plans.k)]
+    changing = [j for j in range(len(chosen)) if [found.told(found.closed, i, j) for i in range(plans.k)] != opened]
     if not changing:
         return None
     if len(changing) < len(chosen):
@@ -52,10 +52,10 @@ def closing(plans: PlanSet, canvas: Canvas | None) -> dict[str, Any] | None:
         "made_for": f"{terms.best} {terms.noun}",
         "trips": found.has_trips,
         "rows": [
-            [{"text": _cell(found, i, j), "lost": not through[i, j]} for j in range(len(chosen))]
+            [{"text": found.told(found.closed, i, j), "lost": not through[i, j]} for j in range(len(chosen))]
             for i in range(plans.k)
         ],
-        "replanned": [_made_for_it(found, j) for j in range(len(chosen))],
+        "replanned": [found.told(found.replanned, j) for j in range(len(chosen))],
         "open": opened,
         "names": [closure.name for closure in chosen],
         "data": [
@@ -83,24 +83,6 @@ def _that_matter(plans: PlanSet) -> list[Closure]:
 
 def _cells(closure: Closure, canvas: Canvas) -> list[int]:
     return np.unique(canvas.cells(canvas.layout.cells[closure.states])).tolist()
-
-
-def _cell(found: Survival, i: int, j: int | None) -> str:
-    outcomes, at = (found.open, (i,)) if j is None else (found.closed, (i, j))
-    return _told(found, *(float(row[at]) for row in (outcomes.reaches, outcomes.steps, outcomes.values)))
-
-
-def _made_for_it(found: Survival, j: int) -> str:
-    again = found.replanned
-    return _told(found, float(again.reaches[j]), float(again.steps[j]), float(again.values[j]))
-
-
-def _told(found: Survival, reaches: float, steps: float, value: float) -> str:
-    if not found.has_trips:
-        return "-" if np.isnan(value) else number(float(terms_of(found.plans.mdp).shown(value)))
-    if np.isnan(reaches):
-        return "-"
-    return percent(reaches) if reaches < 1 or np.isnan(steps) else quantity(steps)
 
 
 # ---- one trip ---------------------------------------------------------------------------------
@@ -147,7 +129,8 @@ def _worst_told(returns: Returns, terms: Terms) -> str:
         low = float(met[-2])
     share = float(returns.chances[returns.values <= low].sum()) / total
     who = "1 in 20 has" if abs(share - 0.05) <= 0.005 else f"{percent(share)} have"
-    return f"; {who} {number(float(terms.shown(low)))} or {'less' if terms.sign > 0 else 'more'}"
+    beyond = "" if low <= met[0] else f" or {'less' if terms.sign > 0 else 'more'}"
+    return f"; {who} {number(float(terms.shown(low)))}{beyond}"
 
 
 # ---- changing over ----------------------------------------------------------------------------
@@ -177,8 +160,11 @@ def _change(plans: PlanSet, canvas: Canvas | None, i: int, j: int) -> dict[str, 
 def _watching(found: Switching) -> str:
     if np.isinf(found.watched):
         return "Nobody who only watches can tell them apart."
-    unit = found.counted_in.removesuffix("s")
-    return f"Whoever watches {counted(found.watched, unit)} can tell them apart, wrong at most once in 20 times."
+    if found.counted_in == "trips":
+        seen = counted(found.watched, "trip")
+    else:  # steps from the start on
+        seen = "the first step" if found.watched == 1 else f"the first {counted(found.watched, 'step')}"
+    return f"Whoever watches {seen} can tell them apart, wrong at most once in 20 times."
 
 
 def _cost_told(plans: PlanSet, found: Switching) -> str:

@@ -24,7 +24,9 @@ ACTIONS = 8
 """The actions with a colour of their own; the others are grey."""
 SEEN = 1e-4
 """Pairs of values with a smaller share of a plan's time are left empty."""
-BAR, BOX_HEIGHT, GAP, LEFT, BELOW = 18.0, 92.0, 8.0, 74.0, 40.0
+BAR, BOX_HEIGHT, GAP, BELOW = 18.0, 92.0, 8.0, 40.0
+LEFT, LETTER, LETTERS = 40.0, 11.0, 20
+"""Left of the boxes: room for the name of the variable and for its values, which are cut to so many letters."""
 CELL = 16.0
 
 
@@ -58,7 +60,8 @@ def table_overview(survey: Survey, tints: Sequence[int]) -> dict[str, Any] | Non
         for plan, t, a in zip(shown, time, action, strict=True)
     ]
     if max(rows, columns) <= MOST_BOXES and len(shown) <= MOST_BARS:
-        return picture | _boxes(shown, time, action, titles, colours, rows, columns)
+        beside = LEFT + LETTER * max(map(len, down_values))
+        return picture | _boxes(shown, time, action, titles, colours, rows, columns, beside)
     return picture | _multiples(shown, time, action, colours, rows, columns)
 
 
@@ -68,7 +71,11 @@ def _axis(mdp: MDP, name: str, by_state: Floats) -> tuple[list[str], Ints]:
     met = np.unique(values[(by_state > 0).any(axis=0)])
     place = np.minimum(np.searchsorted(met, values), len(met) - 1)
     number = np.where(met[place] == values, place, -1)
-    return [short(_plain(value)) for value in met.tolist()], number
+    return [_cut(short(_plain(value))) for value in met.tolist()], number
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LETTERS else text[: LETTERS - 1] + "…"
 
 
 def _plain(value: Any) -> str:
@@ -116,13 +123,14 @@ def _boxes(
     colours: list[int],
     rows: int,
     columns: int,
+    beside: float,
 ) -> dict[str, Any]:
     wide = BAR * len(shown) + 12.0
     most = max(float(own.max()) for own in time)
     boxes, bars = [], []
     for cell in range(rows * columns):
         row, column = divmod(cell, columns)
-        x, y = LEFT + column * (wide + GAP), (rows - 1 - row) * (BOX_HEIGHT + GAP)
+        x, y = beside + column * (wide + GAP), (rows - 1 - row) * (BOX_HEIGHT + GAP)
         empty = all(own[cell] < 0 for own in action)
         boxes.append({"x": x, "y": y, "empty": empty})
         for place, plan in enumerate(shown):
@@ -143,18 +151,19 @@ def _boxes(
                     "text": titles[place][cell],
                 }
             )
-    width, height = LEFT + columns * (wide + GAP), rows * (BOX_HEIGHT + GAP) + BELOW
+    width, height = beside + columns * (wide + GAP), rows * (BOX_HEIGHT + GAP) + BELOW
     return {
         "form": "boxes",
         "most": percent(most),
         "width": width,
         "height": height,
+        "left": beside,
         "pixel": round(width / 690, 3),
         "box": {"width": wide, "height": BOX_HEIGHT, "bar": BAR - 2, "full": BOX_HEIGHT - 23},
         "boxes": boxes,
         "bars": bars,
         "rows_at": [round((rows - 1 - row) * (BOX_HEIGHT + GAP) + BOX_HEIGHT / 2, 1) for row in range(rows)],
-        "columns_at": [round(LEFT + column * (wide + GAP) + wide / 2, 1) for column in range(columns)],
+        "columns_at": [round(beside + column * (wide + GAP) + wide / 2, 1) for column in range(columns)],
     }
 
 
