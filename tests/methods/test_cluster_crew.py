@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from distributed import Client
-from local_cluster import dask_cluster
+from local_cluster import dask_cluster, wait_for
 
 import manyways as mw
 from manyways.cluster import ClusterFailed
@@ -78,12 +78,26 @@ def test_a_worker_that_is_killed_while_it_works_changes_nothing(tmp_path, object
     assert_same(here, there)
 
 
-def test_a_time_limit_reaches_the_workers(cluster):
-    settings = {"k": 4, "tradeoff": 8.0, "time_limit_s": 3.0, "cluster": cluster}
-    plans = mw.plan("rooms-150:0", method=mw.VertexAscent(starts=100), **settings)
+def test_ctrl_c_reaches_the_workers(cluster):
+    pressed = []
+
+    def press(progress: mw.Progress) -> None:
+        if progress.done and not pressed:
+            pressed.append(True)
+            signal.raise_signal(signal.SIGINT)
+
+    settings = {"k": 4, "tradeoff": 8.0, "cluster": cluster, "progress": press}
+    plans = mw.plan("rooms-100:0", method=mw.VertexAscent(starts=100), **settings)
+    assert plans.status is mw.Status.INTERRUPTED
+    assert len(plans.trace) > 1  # what the starts had found came back
+    with Client(cluster, set_as_default=False) as client:
+        wait_for(lambda: not any(client.processing().values()), 30)
+
+
+def test_a_time_limit_that_passes_before_anything_arrives(cluster):
+    plans = mw.plan("rooms-50:0", 2, 8.0, cluster=cluster, time_limit_s=1e-6)
     assert plans.status is mw.Status.TIME_LIMIT
-    assert plans.certificate.ok
-    assert len(plans.trace) > 1  # what the starts had found comes back
+    assert plans.rewards.min() >= plans.optimal_reward - 1e-9
 
 
 def test_a_cluster_that_dies_is_named(tmp_path):
