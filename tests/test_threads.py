@@ -14,7 +14,7 @@ def test_freedom_and_survival_do_not_depend_on_the_number_of_threads(monkeypatch
     mdp = mw.read("rooms-50:0")
     assert mdp.n_states >= twins.THREADS_FROM
     plans = mw.plan(mdp, 2, 8.0, method=mw.VertexAscent(starts=1))
-    shut = mw.closures(mdp, doors=True)[:3]
+    shut = mw.closures(mdp)[:3]
     places = {"left": mdp.choice_state % 50 < 25, "north": mdp.choice_state < 1250, "reward": mdp.reward > 0}
     monkeypatch.setattr(threads.os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
     found = []

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from distributed import Client
-from local_cluster import dask_cluster, wait_for
 
 import manyways as mw
+from distributed import Client
+from local_cluster import dask_cluster, wait_for
 from manyways.cluster import ClusterFailed
 from manyways.errors import SettingError
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 
 import psutil
 import pytest
-from local_cluster import dask_cluster, wait_for
 from small_studies import QUICK, QUICK_OPTIONS, kept_rows, small_trials, timeless
 
 import manyways as mw
+from local_cluster import dask_cluster, wait_for
 from manyways.errors import SettingError
 from manyways.methods import METHODS
 from manyways.studies import engine

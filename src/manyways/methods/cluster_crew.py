@@ -24,7 +24,7 @@ from uuid import uuid4
 from manyways.cluster import Cluster, ClusterFailed, current, failing
 from manyways.errors import ManywaysError
 from manyways.kernels.threads import at_most, one_blas_thread
-from manyways.methods.ascent import Halted, Status, Watch
+from manyways.methods.ascent import Halted, Watch
 from manyways.methods.climb import Log
 from manyways.objectives import SetObjective
 from manyways.polytope import Polytope
