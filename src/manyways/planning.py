@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from manyways.behaviours import BEHAVIOURS, Behaviour, StateActions
+from manyways.cluster import on_cluster
 from manyways.errors import SettingError, check_integer
 from manyways.formats import read
 from manyways.kernels.threads import one_blas_thread
@@ -55,6 +56,7 @@ def plan(
     progress: Callable[[Progress], None] | None = None,
     keep: GivenPlans | None = None,
     avoid: GivenPlans | None = None,
+    cluster: str | None = None,
 ) -> PlanSet:
     """Find k policies that are all near-optimal and really different.
 
@@ -87,6 +89,7 @@ def plan(
         keep: plans that must be among the k, such as some of an earlier set: a `PlanSet`, a list of `Plan` or `Policy`, or
             (m, N) policies. They may be worse than the limits allow (`PlanSet.kept_below`).
         avoid: plans, given in the same ways, from which the new plans must differ as well, such as those that they replace.
+        cluster: address of a Dask scheduler, whose workers share the starts of `VertexAscent`; the plans do not depend on it.
 
     Ctrl-C ends the search with the best plans so far. Pressed during verification, it leaves the gap unknown. Pressed
     twice in a row, it raises KeyboardInterrupt.
@@ -101,6 +104,8 @@ def plan(
     if objective is not None and tradeoff is not None:
         raise SettingError("give either a tradeoff or an objective, not both: the tradeoff is that of MeanDivergence")
     method = VertexAscent() if method is None else METHODS.check(method)
+    if cluster is not None:
+        _check_cluster(cluster, method)
     if objective is None:
         aim = default_aim(method)() if tradeoff is None else MeanDivergence(tradeoff)
     else:
@@ -119,7 +124,7 @@ def plan(
     # Without the best plan there is nothing to return, so it is not limited in time.
     task = settled_task(Polytope(mdp, criterion), aim, asked, method)
     worth = task.aim.on(task.polytope.mdp, compared)
-    with watch.catching_interrupts(), one_blas_thread():
+    with on_cluster(cluster), watch.catching_interrupts(), one_blas_thread():
         ascent, realised, away = _search(method, task.polytope, worth, k, seed, watch, kept, avoided)
         like, derived = None, tradeoff is None and (objective is None or getattr(objective, "tradeoff", 0.0) is None)
         if derived or fewer:
@@ -278,6 +283,18 @@ def memory_needed(mdp: MDP, k: int) -> int:
     each state and transition the oracle's rows, values and order, and the transitions once more, renumbered.
     """
     return 8 * (mdp.n_choices * (20 + 5 * k) + mdp.n_states * (24 + 4 * k)) + 24 * mdp.transitions.nnz
+
+
+def _check_cluster(address: str, method: Method) -> None:
+    """Raise an error now if the search could not use the cluster later."""
+    if not isinstance(method, VertexAscent):
+        raise SettingError(
+            f"{method!r} has no independent starts that a cluster could share; ",
+            in_python="use VertexAscent(), or leave cluster out",
+            on_command_line="use --method vertex-ascent, or leave --cluster out",
+        )
+    with on_cluster(address):
+        pass
 
 
 def _check_memory(mdp: MDP, k: int) -> None:

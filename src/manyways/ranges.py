@@ -22,7 +22,7 @@ from manyways.model.mdp import MDP
 from manyways.model.regions import find_regions
 from manyways.objectives import MeanDivergence
 from manyways.plans import PlanSet
-from manyways.polytope import CRITERIA, Answer, Criterion, Limits, Polytope
+from manyways.polytope import CRITERIA, Answer, Criterion, Limits, Polytope, on_twins
 from manyways.tasks import asked_limits, default_criterion, settled_task
 from manyways.types import Floats
 
@@ -115,11 +115,14 @@ def freedom(
     weights = _weights(mdp, by)
     word = "on" if by == "actions" or (by is None and not mdp.labels and mdp.layout is None) else "in"
     ends = None if task.criterion.discount < 1 else episode_ends(mdp)
-    found = []
-    for done, (name, row) in enumerate(weights.items()):
+    begun = iter(range(len(weights)))
+
+    def find(own: Polytope, place: tuple[str, Floats]) -> Range:
         if progress is not None:
-            progress(done, len(weights))
-        found.append(_range(task.polytope, name, row, ends, word))
+            progress(next(begun), len(weights))
+        return _range(own, *place, ends, word)
+
+    found = on_twins(find, task.polytope, list(weights.items()))
     ranges = sorted(found, key=lambda r: r.least - r.most)
     return Freedom(mdp, task.best, task.criterion, task.limits, tuple(ranges), weights)
 
@@ -130,7 +133,8 @@ def freedom_of(plans: PlanSet, by: Mapping[str, ArrayLike]) -> list[Range]:
     asked = replace(plans.limits, floor=None if plans.limits.slack is not None else plans.limits.floor, way=None)
     polytope = Polytope(plans.mdp, plans.criterion)
     task = settled_task(polytope, MeanDivergence(), replace(asked, randomised=True))
-    found = [_range(task.polytope, name, row, None, "in") for name, row in _weights(plans.mdp, by).items()]
+    places = list(_weights(plans.mdp, by).items())
+    found = on_twins(lambda own, place: _range(own, *place, None, "in"), task.polytope, places)
     return sorted(found, key=lambda r: r.least - r.most)
 
 

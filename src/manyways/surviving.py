@@ -14,7 +14,7 @@ import numpy as np
 
 from manyways.describe.wording import counted, joined, number_beside, percent, quantity, quoted, terms_of
 from manyways.errors import ManywaysError, NotWeaklyAccessible, SettingError, SolverError
-from manyways.kernels.threads import one_blas_thread
+from manyways.kernels.threads import cores, one_blas_thread, side_by_side
 from manyways.methods import Progress, Watch
 from manyways.model.closures import Closure, closures
 from manyways.model.graph import levels_towards, reachable_from_start
@@ -24,6 +24,7 @@ from manyways.model.search import reachable
 from manyways.model.trips import Trips, trips_of
 from manyways.plans import PlanSet
 from manyways.polytope import Criterion, Polytope
+from manyways.polytope.twins import THREADS_FROM
 from manyways.types import Bools, Floats, Ints
 
 NEVER = 1e-6
@@ -215,19 +216,24 @@ def survival(
         trips = trips_of(mdp)
         at_home = [_outcome(mdp, trips, criterion, policy) for policy in plans.policies]
         used = [_used(mdp, policy) for policy in plans.policies]
-        rows, again = [], []
-        for done, closure in enumerate(chosen, 1):
+        done: list[Closure] = []
+
+        def under(closure: Closure) -> tuple[list[tuple[float, float, float]], tuple[float, float, float]]:
             watch.check()
             model = closure.applied(mdp)
             ends, changed = trips_of(model), closure.failing(mdp) > 0
-            rows.append(
-                [
-                    _outcome(model, ends, criterion, policy) if (own & changed).any() else known
-                    for policy, own, known in zip(plans.policies, used, at_home, strict=True)
-                ]
-            )
-            again.append(_replanned(model, ends, criterion))
-            watch.tell(done, len(chosen), float("nan"), "closing")
+            row = [
+                _outcome(model, ends, criterion, policy) if (own & changed).any() else known
+                for policy, own, known in zip(plans.policies, used, at_home, strict=True)
+            ]
+            replanned = _replanned(model, ends, criterion)
+            done.append(closure)
+            watch.tell(len(done), len(chosen), float("nan"), "closing")
+            return row, replanned
+
+        threads = cores() if mdp.n_states >= THREADS_FROM else 1
+        found = side_by_side(under, chosen, threads)
+        rows, again = [row for row, _ in found], [replanned for _, replanned in found]
     columns = np.array(rows).transpose(1, 0, 2) if rows else np.empty((plans.k, 0, 3))
     return Survival(
         plans,

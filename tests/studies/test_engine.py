@@ -9,16 +9,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 import pytest
 from small_studies import QUICK, QUICK_OPTIONS, kept_rows, small_trials, timeless
 
 import manyways as mw
+from local_cluster import dask_cluster, wait_for
 from manyways.errors import SettingError
 from manyways.methods import METHODS
 from manyways.studies import engine
@@ -39,46 +37,11 @@ def test_two_workers_find_the_same_rows(undisturbed, tmp_path):
     assert timeless(mw.paper("tradeoff", out=tmp_path, workers=2, **QUICK)["tradeoff"].rows) == timeless(undisturbed)
 
 
-@dataclass(frozen=True)
-class Cluster:
-    """A Dask scheduler with two workers, each a process of its own on this machine."""
-
-    address: str
-    scheduler: subprocess.Popen
-    workers: list[subprocess.Popen]
-
-
-@contextmanager
-def dask_cluster(folder: Path) -> Iterator[Cluster]:
-    address_file = folder / "scheduler.json"
-    quiet = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    local = ["--host", "127.0.0.1", "--no-dashboard"]
-    scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", *local, "--port", "0"]
-    worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(address_file)]
-    started = [subprocess.Popen([*scheduler, "--scheduler-file", str(address_file)], **quiet)]
-    try:
-        _wait_for(address_file.exists)
-        started += [subprocess.Popen([*worker, *local, "--nthreads", "1", "--no-nanny"], **quiet) for _ in range(2)]
-        _wait_for(lambda: address_file.read_text().strip().endswith("}"))
-        yield Cluster(json.loads(address_file.read_text())["address"], started[0], started[1:])
-    finally:
-        for program in started:
-            program.kill()
-            program.wait(timeout=30)
-
-
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     """The address of a Dask scheduler with two workers."""
     with dask_cluster(tmp_path_factory.mktemp("dask")) as started:
         yield started.address
-
-
-def _wait_for(condition, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"the condition was not met within {seconds:g} s"
-        time.sleep(0.05)
 
 
 def test_a_cluster_finds_the_same_rows(undisturbed, cluster, tmp_path):
@@ -106,10 +69,10 @@ def test_a_cluster_whose_worker_and_then_its_scheduler_are_killed(tmp_path):
         command = [*COMMAND, "paper", "tradeoff", "--trials", "20", "--cluster", cluster.address, "--out", str(out)]
         study = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
-            _wait_for(lambda: len(kept_rows(out)) > 0)
+            wait_for(lambda: len(kept_rows(out)) > 0)
             cluster.workers[0].kill()
             rows = len(kept_rows(out))
-            _wait_for(lambda: len(kept_rows(out)) > rows + 2)
+            wait_for(lambda: len(kept_rows(out)) > rows + 2)
             assert study.poll() is None, "the other worker goes on"
             cluster.scheduler.kill()
             printed, message = study.communicate(timeout=120)
@@ -135,7 +98,7 @@ def test_the_worker_processes_of_a_killed_study_end(tmp_path, delay):
     study = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     left = []
     try:
-        _wait_for(lambda: sum(_is_of_loky(child) for child in study.children(recursive=True)) > 2)  # with its tracker
+        wait_for(lambda: sum(_is_of_loky(child) for child in study.children(recursive=True)) > 2)  # with its tracker
         time.sleep(delay)
         left = study.children(recursive=True)
         study.kill()

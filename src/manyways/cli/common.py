@@ -108,6 +108,7 @@ Route = Annotated[
         "of ROS); in metres where the map has an origin, otherwise column and row of cells."
     ),
 ]
+Cluster = Annotated[str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://host:8786.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from manyways.cli.common import (
+    Cluster,
     Const,
     Discount,
     Floor,
@@ -95,6 +96,7 @@ def plan(
         int | None,
         typer.Option(help="Threads that share the work, by default one for each core; the plans do not depend on it."),
     ] = None,
+    cluster: Cluster = None,
     discount: Discount = None,
     behaviour: Annotated[
         str | None,
@@ -210,6 +212,7 @@ def planned(source: str, *, quiet: bool = False, keep: str | None = None, **opti
         behaviour=_instance(BEHAVIOURS, behaviour, radius=apart),
         objective=None if diversity is None else _instance(OBJECTIVES, diversity, tradeoff=tradeoff),
         time_limit_s=given["time_limit"],
+        cluster=given["cluster"],
         **{name: given[name] for name in ("slack", "floor", "longer", "randomised", "seed")},
     )
 

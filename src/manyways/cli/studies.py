@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from manyways.cli.common import Json, Source, app, print_json
+from manyways.cli.common import Cluster, Json, Source, app, print_json
 from manyways.cli.exit_codes import FAILED, INTERRUPTED
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 Workers = Annotated[
     int | None, typer.Option(help="Number of processes; by default one per core. The rows do not depend on it.")
 ]
-Cluster = Annotated[str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://host:8786.")]
 
 
 @app.command(epilog="Examples: manyways paper all  |  manyways paper tradeoff --values 0:16:2 --trials 3 --out quick")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice, zip_longest
 from threading import Lock
@@ -58,6 +58,21 @@ class Log:
             self._rows.setdefault(place, []).append(row)
             # The share of a start that is done is only an estimate and may fall; the progress bar must not.
             self._shown = max(self._shown, round(100 * (self.finished + share)))
+            self.watch.tell(self._shown, 100 * self.jobs, self.best)
+
+    @property
+    def rows(self) -> dict[tuple[int, int], list[tuple[float, float, float, float]]]:
+        """The rows of the trace by their place."""
+        return self._rows
+
+    def add(self, rows: Mapping[tuple[int, int], list[tuple[float, float, float, float]]], finished: int) -> None:
+        """Add what a job has noted elsewhere."""
+        with self._lock:
+            for place, more in rows.items():
+                self._rows.setdefault(place, []).extend(more)
+                self.best = max(self.best, *(row[0] for row in more))
+            self.finished += finished
+            self._shown = max(self._shown, 100 * self.finished)
             self.watch.tell(self._shown, 100 * self.jobs, self.best)
 
     def trace(self) -> Trace:

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import count, zip_longest
+from itertools import zip_longest
 from numbers import Real
 from queue import SimpleQueue
 from typing import ClassVar, TypeVar
@@ -43,6 +43,7 @@ from manyways.kernels.threads import cores, side_by_side
 from manyways.methods.ascent import Ascent, Status, Watch
 from manyways.methods.base import METHODS, Method
 from manyways.methods.climb import Climb, Log
+from manyways.methods.cluster_crew import ClusterCrew, cluster_crew
 from manyways.methods.exchange import exchangeable
 from manyways.methods.recombination import SMALL
 from manyways.objectives import SetObjective
@@ -134,7 +135,7 @@ class VertexAscent(Method):
         pool: list[Vertex] = []
         log = Log(watch)
         threads = self.workers or (cores() if k * polytope.mdp.n_states >= THREADS_FROM else 1)
-        crew = _Crew(polytope, threads, log)
+        crew = cluster_crew(polytope, objective, log) or _Crew(polytope, threads, log)
         if k > 1:
             with log.halting():
                 pool += _pool(crew, objective, k, watch)
@@ -278,12 +279,12 @@ def _distinct(climbs: Sequence[Climb]) -> list[Climb]:
     return found
 
 
-def _pool(crew: _Crew, objective: SetObjective, k: int, watch: Watch) -> list[Vertex]:
+def _pool(crew: _Crew | ClusterCrew, objective: SetObjective, k: int, watch: Watch) -> list[Vertex]:
     """The best plan, and the best plans for the costs that the objective names."""
     costs, optimum = objective.pool(k), crew.polytope.optimum
     if not costs:
         return []
-    done = count(1)
+    done: list[Vertex] = []
 
     def solve(own: Polytope, part: Sequence[Callable[[], Floats]]) -> list[Vertex]:
         found = []
@@ -291,7 +292,8 @@ def _pool(crew: _Crew, objective: SetObjective, k: int, watch: Watch) -> list[Ve
             watch.check()
             answer = own.best(make(), optimum)
             found.append(Vertex(answer.occupancy, answer.choices))
-            watch.tell(next(done), len(costs), float("nan"), "finding candidates")
+            done.append(found[-1])
+            watch.tell(len(done), len(costs), float("nan"), "finding candidates")
         return found
 
     solved = crew.spread(solve, [costs[number :: crew.threads] for number in range(crew.threads)])

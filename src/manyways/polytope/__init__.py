@@ -9,6 +9,7 @@ from manyways.polytope.oracle import Oracle, Pause
 from manyways.polytope.policy_iteration import PolicyIteration
 from manyways.polytope.renumbering import RenumberedSweeps
 from manyways.polytope.sweeps import Sweeps
+from manyways.polytope.twins import on_twins
 from manyways.polytope.vertex import Answer, Vertex
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "feasible_plan",
     "floors_of",
     "largest_at_least",
+    "on_twins",
     "settle_limits",
     "shortest_way",
 ]

@@ -30,6 +30,12 @@ class RenumberedSweeps:
         self._copied = False
         self._copying = Lock()
 
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "_copying"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state, _copying=Lock())
+
     def twin(self) -> RenumberedSweeps:
         """The same oracle, of the same copy, with work space of its own. Threads may ask for twins at the same time."""
         with self._copying:

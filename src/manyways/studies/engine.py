@@ -7,23 +7,20 @@ Rows arrive in any order and are returned in the order of the trials.
 
 from __future__ import annotations
 
-import logging
 import os
 import time
-from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from threading import Thread
 from typing import Any
 
-from manyways.errors import ManywaysError, SettingError, check_integer
+from manyways.cluster import connected, failing
+from manyways.errors import ManywaysError, check_integer
 from manyways.kernels.threads import at_most, cores
 from manyways.methods import Method
 from manyways.model.mdp import MDP
 from manyways.studies.store import Store
 from manyways.studies.trial import Row, Trial, method_named, perform
 
-CONNECTION_TIMEOUT = "5s"
 PARENT_POLL_S = 0.5
 
 Task = tuple[Trial, Method | None]
@@ -124,40 +121,19 @@ def _end_with_parent(parent: int) -> None:
 
 
 def _on_cluster(tasks: Sequence[Task], address: str, model: MDP | None) -> Iterator[tuple[Trial, Row]]:
-    try:
-        from distributed import Client, as_completed
-    except ImportError:
-        raise SettingError("a cluster needs Dask: pip install 'manyways[cluster]'") from None
-    try:
-        client = Client(address, timeout=CONNECTION_TIMEOUT, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise SettingError(
-            f"no Dask scheduler answers at {address} ({type(error).__name__}); start one with `dask scheduler` and "
-            "workers with `dask worker ADDRESS`, then run the study again"
-        ) from None
-    with _stopped_by_cluster(address), client:
+    def stopped(what: str) -> RunStopped:
+        return RunStopped(
+            f"{what}; the rows computed so far are stored. Check its scheduler and workers, and run the study again to "
+            "resume it"
+        )
+
+    with connected(address, "run the study again") as client, failing(address, stopped):
+        from distributed import as_completed
+
         shared = None if model is None else client.scatter(model, broadcast=True)
         futures = client.map(_perform_beside_others, list(tasks), model=shared, pure=False)
         for future in as_completed(futures, loop=client.loop):
             yield future.result()
-
-
-@contextmanager
-def _stopped_by_cluster(address: str) -> Iterator[None]:
-    """Turn errors of Dask into a `RunStopped`. Trials raise no errors, so each one that arrives here is the cluster's."""
-    log = logging.getLogger("distributed.client")
-    level = log.level
-    log.setLevel(logging.CRITICAL)  # it prints tracebacks of the errors that it raises as well
-    try:
-        yield
-    except (Exception, CancelledError) as error:  # Dask passes on errors of many kinds: its own, Tornado's, Python's
-        reason = (str(error).splitlines() or [""])[0][:200].rstrip(".")
-        raise RunStopped(
-            f"the Dask cluster at {address} failed ({type(error).__name__}: {reason}); the rows computed so far are "
-            "stored. Check its scheduler and workers, and run the study again to resume it"
-        ) from None
-    finally:
-        log.setLevel(level)
 
 
 def _perform_task(task: Task, model: MDP | None) -> tuple[Trial, Row]:
