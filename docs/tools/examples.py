@@ -30,7 +30,7 @@ BLOCK = re.compile(
     r"^```(?P<kind>python|console|output|\{code-block\} \w+\n:caption: (?P<file>\S+))\n(?P<body>.*?)^```$", re.M | re.S
 )
 SECONDS = re.compile(r"\d+\.\d+ s\b")
-MOMENT = re.compile(r"\d\.\de-\d\d(?= +│)")
+ERROR = re.compile(r"\d\.\de[-+]\d\d(?= +│)")
 
 
 class ExampleError(AssertionError):
@@ -96,7 +96,7 @@ def _squeezed(text: str) -> str:
 
 def _steady(output: str) -> str:
     """The output with what differs from run to run replaced."""
-    lines = [line.rstrip() for line in MOMENT.sub("...    ", SECONDS.sub("...", output)).splitlines()]
+    lines = [line.rstrip() for line in ERROR.sub("...    ", SECONDS.sub("...", output)).splitlines()]
     return "\n".join(lines).strip("\n") + "\n"
 
 
