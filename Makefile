@@ -5,7 +5,7 @@ READY := .venv/.ready
 INSTALLED := .venv/.installed
 PIP := $(BIN)/pip install --quiet --quiet --disable-pip-version-check --root-user-action=ignore --constraint constraints.txt
 
-.PHONY: demo test browser petsc lint types layers format clean
+.PHONY: demo test docs browser petsc lint types layers format clean
 
 # Without what only tests need.
 demo: $(INSTALLED)
@@ -15,6 +15,12 @@ demo: $(INSTALLED)
 
 test: lint types layers browser
 	$(BIN)/pytest -n 2
+
+# The site of the documentation, in site/. Every example runs, every picture is made; a warning is an error.
+docs: $(READY)
+	@rm -rf site docs/made
+	PYTHONPATH=src $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html -d docs/made/doctrees docs site
+	@echo "Open site/index.html in a browser."
 
 # The page is tested in a real Chromium. Where there is none and none can be installed, those tests are skipped.
 browser:
@@ -63,4 +69,4 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(INSTALLED) $@
 
 clean:
-	rm -rf .venv demo .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv demo site docs/made .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,173 @@
+"""The examples of the documentation: found in its pages, run in order, and compared with the output that the page shows.
+
+In a page, a block of Python or of a console session is an example. Blocks of one page share one folder and one Python
+namespace. A block called `output` shows what the Python block before it prints; in a console block, lines that begin with
+`$ ` are commands and the lines below are what they print. `...` stands for anything. A block of text with a caption is a
+file, which is written under that name. Examples that must not run (a cluster, ROS) are blocks of other languages.
+
+    python docs/tools/examples.py docs/tutorials/maintenance.md --update
+
+runs one page and writes the output into it. Sybil and pytest-examples were compared: neither runs console sessions, and the
+second forgets names between blocks. This module does what is needed, for tests and for the pictures of the site alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import re
+import runpy
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+BLOCK = re.compile(
+    r"^```(?P<kind>python|console|output|\{code-block\} \w+\n:caption: (?P<file>\S+))\n(?P<body>.*?)^```$", re.M | re.S
+)
+SECONDS = re.compile(r"\d+\.\d+ s\b")
+ERROR = re.compile(r"\d\.\de[-+]\d\d(?= +│)")
+
+
+class ExampleError(AssertionError):
+    """An example printed something other than its page says, or failed."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of a page: what it is, its text, the file it describes, and where its text is in the page."""
+
+    kind: str
+    body: str
+    file: str | None
+    begin: int
+    end: int
+
+
+def blocks_of(text: str) -> list[Block]:
+    return [
+        Block("file" if one["file"] else one["kind"], one["body"], one["file"], one.start("body"), one.end("body"))
+        for one in BLOCK.finditer(text)
+    ]
+
+
+def run_page(page: Path, folder: Path, update: bool = False) -> int:
+    """Run the examples of a page in a folder; returns how many ran. With `update`, output is written into the page."""
+    text = page.read_text()
+    changes: list[tuple[Block, str]] = []
+    names: dict[str, Any] = {"__name__": "__main__"}
+    printed, ran = "", 0
+    with _inside(folder):
+        for block in blocks_of(text):
+            if block.kind == "file":
+                Path(block.file or "").write_text(block.body)
+            elif block.kind == "output":
+                changes.append((block, printed))
+            elif block.kind == "python":
+                printed, ran = _python(block, page, text, names), ran + 1
+            else:
+                changes.append((block, _console(block)))
+                ran += 1
+    if update:
+        for block, new in reversed(changes):
+            if not same(block.body, new):
+                text = text[: block.begin] + _steady(new) + text[block.end :]
+        page.write_text(text)
+    for block, new in changes:
+        if not update and not same(block.body, new):
+            line = text.count("\n", 0, block.begin) + 1
+            raise ExampleError(f"{page}, line {line}: the page shows\n{block.body}\nbut the example gives\n{new}")
+    return ran
+
+
+def same(shown: str, printed: str) -> bool:
+    """Whether an output is the one that a page shows, in which `...` stands for anything."""
+    pattern = ".*?".join(re.escape(part) for part in _squeezed(shown).split("..."))
+    return re.fullmatch(pattern, _squeezed(printed), re.S) is not None
+
+
+def _squeezed(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+def _steady(output: str) -> str:
+    """The output with what differs from run to run replaced."""
+    lines = [line.rstrip() for line in ERROR.sub("...    ", SECONDS.sub("...", output)).splitlines()]
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def _python(block: Block, page: Path, text: str, names: dict[str, Any]) -> str:
+    line = text.count("\n", 0, block.begin)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile("\n" * line + block.body, str(page), "exec"), names)
+    return printed.getvalue()
+
+
+def _console(block: Block) -> str:
+    commands = [line for line in block.body.splitlines() if line.startswith("$ ")]
+    return "".join(f"{command}\n{_command(command.removeprefix('$ '))}" for command in commands)
+
+
+def _command(line: str) -> str:
+    """What a command prints. `manyways` runs in this process, since starting a new one would take most of the time."""
+    given, _, last = line.rpartition(" | ")
+    words = shlex.split(last)
+    if words[0] == "head":
+        return "\n".join(_command(given).splitlines()[: -int(words[1])]) + "\n" if given else ""
+    if words[0] == "python":
+        with _captured("", words) as printed:
+            runpy.run_path(words[1], run_name="__main__")
+        return printed.getvalue()
+    if words[0] != "manyways":
+        raise ExampleError(f"examples run manyways and python only, not {last!r}")
+    answers = shlex.split(given)[1].replace("\\n", "\n") if given.startswith("printf ") else ""
+    from manyways.cli.program import app
+
+    with _captured(answers, words) as printed:
+        try:
+            app(words[1:], standalone_mode=True)
+        except SystemExit as end:
+            if end.code:
+                raise ExampleError(f"{line} ended with {end.code}: {printed.getvalue()}") from None
+    return printed.getvalue()
+
+
+@contextlib.contextmanager
+def _captured(answers: str, words: list[str]) -> Iterator[io.StringIO]:
+    printed, before = io.StringIO(), (sys.stdin, sys.argv)
+    sys.stdin, sys.argv = io.StringIO(answers), words
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+            yield printed
+    finally:
+        sys.stdin, sys.argv = before
+
+
+@contextlib.contextmanager
+def _inside(folder: Path) -> Iterator[None]:
+    """Run in a folder, with a width of 100 columns and no colours."""
+    folder.mkdir(parents=True, exist_ok=True)
+    before, settings = Path.cwd(), {name: os.environ.get(name) for name in ("COLUMNS", "NO_COLOR", "TERM")}
+    os.chdir(folder)
+    os.environ |= {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        for name, value in settings.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="Run the examples of pages of the documentation.")
+    parser.add_argument("pages", nargs="+", type=Path)
+    parser.add_argument("--update", action="store_true", help="write the output into the page")
+    given = parser.parse_args()
+    for one in given.pages:
+        place = Path("docs/made").resolve() / one.stem
+        print(f"{one}: {run_page(one.resolve(), place, given.update)} examples")
