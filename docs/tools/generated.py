@@ -82,7 +82,7 @@ def gallery_page(folder: Path, rebuild: bool = True) -> str:
         count = len(mw.load(folder / f"{example.name}.mw"))
         parts.append(
             f"## {example.name}\n\n{example.about}\n\n`{example.source}`: {count} plans.\n"
-            f'[Open the page](pathname:{example.name}).\n\n'.replace(
+            f"[Open the page](pathname:{example.name}).\n\n".replace(
                 f"[Open the page](pathname:{example.name})", f'<a href="gallery/{example.name}.html">Open the page</a>'
             )
             + f'<a href="gallery/{example.name}.html"><img src="gallery/{example.name}.svg" alt="{example.about}" class="way"></a>\n'

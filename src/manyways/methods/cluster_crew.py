@@ -54,7 +54,7 @@ class ClusterCrew:
         self._token = uuid4().hex
         shared = _dumped(self._names, {WATCH: log.watch})
         with self._failing():
-            import dask
+            import dask.config
 
             self.threads = max(1, sum(cluster.client.nthreads().values()))
             with dask.config.set({"distributed.admin.large-graph-warning-threshold": 2 * len(shared) + 2**20}):
@@ -96,7 +96,7 @@ class ClusterCrew:
                 return
             with self._failing(), self._cluster.client.as_current():
                 try:
-                    done, waiting = wait(waiting, timeout=POLL_S, return_when="FIRST_COMPLETED")
+                    done, waiting = wait(waiting, timeout=POLL_S, return_when="FIRST_COMPLETED")  # pyright: ignore[reportGeneralTypeIssues]
                 except TimeoutError:
                     continue
                 answers = [(number_of[future.key], future.result()) for future in done]
