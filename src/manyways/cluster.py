@@ -67,21 +67,22 @@ def connected(address: str, then: str) -> Iterator[Any]:
             f"no Dask scheduler answers at {address} ({type(error).__name__}); start one with `dask scheduler` and "
             f"workers with `dask worker ADDRESS`, then {then}"
         ) from None
-    with client:
-        yield client
+    log = logging.getLogger("distributed.client")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # it prints tracebacks of the errors that it raises as well, also when it is closed
+    try:
+        with client:
+            yield client
+    finally:
+        log.setLevel(level)
 
 
 @contextmanager
 def failing(address: str, error_of: Callable[[str], Exception]) -> Iterator[None]:
     """Turn every exception into an error of ours, made from one that starts with what happened. The work itself must not
     raise, so that each exception is the cluster's."""
-    log = logging.getLogger("distributed.client")
-    level = log.level
-    log.setLevel(logging.CRITICAL)  # it prints tracebacks of the errors that it raises as well
     try:
         yield
     except (Exception, CancelledError) as error:  # Dask passes on errors of many kinds: its own, Tornado's, Python's
         reason = (str(error).splitlines() or [""])[0][:200].rstrip(".")
         raise error_of(f"the Dask cluster at {address} failed ({type(error).__name__}: {reason})") from None
-    finally:
-        log.setLevel(level)

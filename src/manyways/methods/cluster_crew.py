@@ -54,10 +54,10 @@ class ClusterCrew:
         self._token = uuid4().hex
         shared = _dumped(self._names, {WATCH: log.watch})
         with self._failing():
-            import dask.config
+            from dask import config
 
             self.threads = max(1, sum(cluster.client.nthreads().values()))
-            with dask.config.set({"distributed.admin.large-graph-warning-threshold": 2 * len(shared) + 2**20}):
+            with config.set({"distributed.admin.large-graph-warning-threshold": 2 * len(shared) + 2**20}):
                 self._shared = cluster.client.submit(bytes, shared, key=f"manyways-{self._token}")
 
     def spread(self, work: Callable[[Polytope, _Job], _Result], jobs: Sequence[_Job]) -> list[_Result]:
@@ -85,8 +85,9 @@ class ClusterCrew:
 
     def _arriving(self, futures: Sequence[Any]) -> Any:
         """The number and the answer of each future, as they arrive."""
-        from distributed import wait
+        from distributed import wait as wait_for
 
+        wait: Any = wait_for  # its type is that of a coroutine, too
         number_of = {future.key: number for number, future in enumerate(futures)}
         waiting, patience = set(futures), count(int(PATIENCE_S / POLL_S), -1)
         while waiting:
@@ -96,7 +97,7 @@ class ClusterCrew:
                 return
             with self._failing(), self._cluster.client.as_current():
                 try:
-                    done, waiting = wait(waiting, timeout=POLL_S, return_when="FIRST_COMPLETED")  # pyright: ignore[reportGeneralTypeIssues]
+                    done, waiting = wait(waiting, timeout=POLL_S, return_when="FIRST_COMPLETED")
                 except TimeoutError:
                     continue
                 answers = [(number_of[future.key], future.result()) for future in done]
