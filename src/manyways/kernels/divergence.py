@@ -34,6 +34,13 @@ def divergences(row, others, first, own, log_2, found):
 
 
 @compiled
+def x_log_x(row, found):
+    """Write x ln x of a `row` (B,) to `found` (B,)."""
+    for b in range(len(row)):
+        found[b] = row[b] * math.log(row[b]) if row[b] > 0.0 else 0.0
+
+
+@compiled
 def secants(mass, others, weights, worth):
     """Add to `worth` (B,) the sum over `others` (m, B) of weight (t ln t - (1 + t) ln(1 + t)) with t = others / mass."""
     for j in range(len(others)):

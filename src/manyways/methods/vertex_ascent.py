@@ -69,10 +69,6 @@ EXCHANGED_BELOW, PARTLY_EXCHANGED_BELOW, MOST_EXCHANGED, BUSY = 150, 1000, 10, 0
 """In models with less than `EXCHANGED_BELOW` states all exchanges are tried, in those with less than `PARTLY_EXCHANGED_BELOW`
 those in states in which a plan spends at least `BUSY` of its typical time per step, for sets of up to `MOST_EXCHANGED` plans:
 the others gain next to nothing."""
-REACH = 1e-3
-"""A start that is further behind the best one, relative to the scale of the objective, is not exchanged any more."""
-SAME_SET = 1e-9
-"""Starts whose objectives differ by no more than this, relatively, have found the same set."""
 THREADS_FROM = 2000
 """Below so many states times plans, compiled code takes too little of the time for threads to pay."""
 LARGE = 20_000
@@ -163,24 +159,18 @@ class VertexAscent(Method):
                     climb.run((SETTLING,))
             log.finished += 1
 
-        def exchange(own: Polytope, climb: Climb) -> None:
-            climb.polytope = own
-            with log.halting():
-                climb.exchange(BUSY)
-
         climbs = crew.spread(climb, range(effort.starts))
         finalists = sorted(climbs, key=lambda climb: -climb.value)[: effort.finalists]
         if finalists and log.status is None:
             crew.spread(settle, finalists)
-        if effort.exchanged and log.status is None:
-            enough = max(climb.value for climb in finalists) - REACH * objective.size(optimum.value)
-            crew.spread(exchange, _distinct([climb for climb in finalists if climb.value >= enough]))
         best = max(climbs, key=lambda climb: climb.value)  # of equals the first, whatever the order of arrival
         best.polytope, best.place = polytope, (2, 0)
         distinct = True
         if log.status is None and k > 1:
             with log.halting():
                 watch.check()
+                if effort.exchanged:
+                    best.exchange(BUSY)
                 if objective.exchange_form(k) is None or (polytope.floors and polytope.mdp.n_states < SMALL):
                     best.recombine(climbs, np.random.default_rng(streams[0].spawn(1)[0]))
                 if self._exchanges(objective) and exchangeable(polytope, objective, k, best.plans[len(fixed) :]):
@@ -232,7 +222,7 @@ class _Effort:
         schedules: the stages of the starts, in turn.
         starts: how many starts there are.
         finalists: how many of the best settle.
-        exchanged: whether single actions of the best starts are exchanged in busy states.
+        exchanged: whether single actions of the best start are exchanged in busy states.
     """
 
     schedules: tuple[tuple[float, ...], ...]
@@ -268,15 +258,6 @@ class _Crew:
                 self._idle.put(own)
 
         return [result for found in side_by_side(one, range(len(jobs)), self.threads) for result in found]
-
-
-def _distinct(climbs: Sequence[Climb]) -> list[Climb]:
-    """Without those that have come to the same plans as an earlier one, in any order: their objectives are the same."""
-    found: list[Climb] = []
-    for climb in climbs:
-        if not any(abs(climb.value - other.value) <= SAME_SET * abs(other.value) for other in found):
-            found.append(climb)
-    return found
 
 
 def _pool(crew: _Crew | ClusterCrew, objective: SetObjective, k: int, watch: Watch) -> list[Vertex]:

@@ -142,14 +142,15 @@ class PairwiseSet(WorkingSet):
         distances, image = self._distances.copy(), self.objective.compared.forward(row)
         distances[i] = distances[:, i] = divergences_from(image, self._images, i)
         before = self.objective.part_of_one(i, self._rewards[i], self._distances)
-        after = self.objective.part_of_one(i, float(row @ self.objective.mdp.reward), distances)
-        return Offer(i, row, before, after, (distances, image))
+        reward = float(row @ self.objective.mdp.reward)
+        after = self.objective.part_of_one(i, reward, distances)
+        return Offer(i, row, before, after, (reward, distances, image))
 
     def accept(self, offer: Offer) -> None:
         i = offer.i
-        self.rows[i], self._rewards[i] = offer.row, offer.row @ self.objective.mdp.reward
-        self._distances, self._images[i] = offer.details
-        self._images_log[i] = xlogy(self._images[i], self._images[i])
+        self.rows[i] = offer.row
+        self._rewards[i], self._distances, self._images[i] = offer.details
+        kernels.x_log_x(self._images[i], self._images_log[i])
         self.value = self.objective.combined(self._rewards, self._distances)
 
 

@@ -93,8 +93,8 @@ class Polytope:
 
     def best(self, c: Floats, warm: Vertex | None = None) -> Answer:
         """The vertex that maximises <c, x> for an (N,) c; `warm` is an earlier answer, or a vertex, to start from."""
-        # A copy, because a read-only array is another type to numba, which would compile everything twice.
-        return self._oracle.best(np.array(c, dtype=np.float64), warm)
+        # A read-only array, or one with gaps, is another type to numba, which would compile everything twice.
+        return self._oracle.best(np.require(c, np.float64, ["C", "W"]), warm)
 
     @property
     def optimum(self) -> Answer:

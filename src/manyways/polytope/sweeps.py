@@ -333,7 +333,7 @@ class Sweeps:
         """The policy as an answer, with its occupancy by state in `_b`."""
         occupancy, choices = np.zeros(self.mdp.n_choices), np.empty(self.mdp.n_states, np.int64)
         value = kernels.spread(at.choice, self._b, c, occupancy, choices)
-        return Answer(occupancy, choices, value=value, bound=max(top, value), dual=at.h.copy(), memory=at)
+        return Answer(occupancy, choices, value=value, bound=max(top, value), dual=at.h, memory=at)
 
     def _staying(self, c: Floats, at: SolveState, stay: int, top: float) -> Answer:
         """Staying in one state is best: all states lead there. The warm start keeps the round-trip policy."""
@@ -342,7 +342,7 @@ class Sweeps:
         occupancy[stay] = 1.0
         at.g = -np.inf
         value = float(c[stay])
-        return Answer(occupancy, choices, value=value, bound=max(top, value), dual=at.h.copy(), memory=at)
+        return Answer(occupancy, choices, value=value, bound=max(top, value), dual=at.h, memory=at)
 
     def _exactly(self, c: Floats, choices: Ints) -> Answer:
         found = self.exact.best_from(c, choices)
