@@ -404,11 +404,11 @@ def test_a_candidate_given_up_early_would_not_have_been_kept(behaviour, tradeoff
 
     def both(*arguments):
         copied = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
-        value, rise, image = arguments[19], arguments[20], arguments[-3]
+        value, rise, slot_of = arguments[18], arguments[19], arguments[23]
         kept, reached = real(*arguments)
-        assert not image.any()
+        assert (slot_of == -1).all()
         if np.isfinite(rise):
-            copied[20] = np.inf
+            copied[19] = np.inf
             real(*copied)  # the worth of each candidate in full, as long as none is kept
             first = np.flatnonzero(copied[2] > value + rise)[:1]
             assert kept >= len(first)

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from scipy.special import xlogy
 
 from manyways.errors import SettingError
 from manyways.kernels import exchange as kernels
@@ -148,12 +147,14 @@ class _Search:
         """One pass over all exchanges: how many were kept, the plan's contribution, and the one with each candidate."""
         compared = np.stack(others)
         taken, worth = self.choice[self._state], np.full(len(self._candidate), -np.inf)
+        columns, groups = len(taken), compared.shape[1]
+        slots, rows = columns + 1, len(self._from_row)
         kept, value = kernels.exchange_pass(
             self._candidate, self._column, worth, taken, *self._arrays, self.polytope.criterion.discount,
             self._row_of, self._from_row, self._from_row[0].sum(), self.polytope.mdp.reward, self._form.groups,
-            compared, xlogy(compared, compared), self._floors, self._levels, self._form.per_reward, self._form.per_divergence, value, rise,
-            np.argsort(-self._from_row[0], kind="stable"), np.empty(len(taken)), np.empty(len(taken)), np.zeros(compared.shape[1]),
-            np.zeros(compared.shape[1]), np.empty((4, compared.shape[1])),
+            compared, self._floors, self._levels, self._form.per_reward, self._form.per_divergence, value, rise,
+            np.empty(columns), np.empty(slots), np.empty(columns, np.int64), np.full(groups, -1), np.empty((len(others), slots)),
+            np.empty(slots), np.empty((4, slots)), np.empty(rows), np.empty(rows),
         )  # fmt: skip
         self.choice[self._state] = taken
         return kept, value, worth
@@ -199,7 +200,8 @@ class _Search:
         ends = np.flatnonzero(needed)
         visits = self._visits_from(ends)
         matters = (visits.max(axis=1, initial=0.0) > MATTERS) | (by_state > MATTERS)
-        self._state = np.flatnonzero(matters)
+        order = np.argsort(-by_state, kind="stable")  # what counts most comes first in sums that may end early
+        self._state = order[matters[order]]
         self._from_row = np.empty((1 + len(ends), len(self._state)))
         self._from_row[0] = by_state[self._state] / (by_state[reference] if discount == 1 else 1.0)
         self._from_row[1:] = visits[self._state].T
@@ -208,7 +210,9 @@ class _Search:
         if discount == 1:
             self._row_of[reference] = -1
         self._candidate = np.flatnonzero(tried & ~self._stays & matters[mdp.choice_state])
-        self._column = (np.cumsum(matters) - 1)[mdp.choice_state[self._candidate]]
+        column = np.empty(n, np.int64)
+        column[self._state] = np.arange(len(self._state))
+        self._column = column[mdp.choice_state[self._candidate]]
 
     def _visits_from(self, ends: Ints) -> Floats:
         """(S, E) expected visits to each state, from each of E states, before the chain is cut: rows of M as columns.
