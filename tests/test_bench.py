@@ -89,3 +89,10 @@ def test_reading_of_tables(monkeypatch):
     (row,) = bench.PARTS["tables"].run([12])
     assert row["rows"] == 16 * 144
     assert row["table / (.npz + pandas)"] > 0
+
+
+def test_the_search_is_judged_by_the_best_known_value():
+    rows = bench.PARTS["sure"].run([19])
+    assert [row["search"] for row in rows] == ["default", "search of 0.1.0"] * 2
+    assert all(0.9 < row["worst"] <= row["mean of best known"] <= 1 for row in rows)
+    assert all(row["runs more than 0.05 % below 0.1.0"] == 0 for row in rows[1::2])

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from manyways.bench import measurements, sets
+from manyways.bench import measurements, search, sets
 from manyways.bench.measurements import Row
 from manyways.bench.report import draw_growth, environment, markdown
 from manyways.files import write_bytes
@@ -33,12 +33,13 @@ class Part:
 
 
 PARTS = {
-    "paper": Part("The default call against the paper's algorithm with cold LPs", measurements.against_the_paper),
+    "paper": Part("The default call against the paper's algorithm with cold LPs", search.against_the_paper),
+    "sure": Part("One default call against the best known value", search.sureness),
     "others": Part("One `best` against other solvers", measurements.against_others),
     "growth": Part("One `best` over the size of the model", measurements.growth),
-    "plans": Part("The cost of k", measurements.number_of_plans),
+    "plans": Part("The cost of k", search.number_of_plans),
     "limits": Part("Diversity within a slack, against the best set by any tradeoff", sets.limits),
-    "price": Part("The time of sets within limits, against the same set by tradeoff alone", sets.price_of_limits),
+    "kinds": Part("The time of other kinds of sets, against a set by tradeoff", search.kinds_of_sets),
     "preferences": Part("Representative sets over draws and states", sets.preferences),
     "rounds": Part("A round of choices", sets.rounds),
     "near": Part("Plans compared by neighbourhoods, against state-action pairs", sets.neighbourhoods),

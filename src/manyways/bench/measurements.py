@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,12 @@ import numpy as np
 from manyways.bench.models import obstacles, perturbed, scattered_model, write_maps
 from manyways.bench.rivals import (
     cold_lp,
-    literal_frank_wolfe,
     seconds_of_mdpsolver,
     seconds_of_quantecon,
     seconds_of_storm,
 )
 from manyways.bench.timing import fastest, run_manyways, time_python
 from manyways.formats.writer import write_model
-from manyways.methods import VertexAscent
 from manyways.planning import plan_or_interrupt
 from manyways.plans import PlanSet
 from manyways.plans.proofs import prove_set
@@ -30,46 +27,8 @@ from manyways.polytope import Discounted, Polytope
 from manyways.worlds import four_rooms, nine_rooms, tiled_rooms
 
 Row = dict[str, Any]
-UNTUNED = range(11000, 11010)
-"""The seeds of worlds on which no setting of a method was chosen."""
 REPEATS = 3
 """How often each file is read; the fastest time counts."""
-
-
-def against_the_paper(sizes: list[int]) -> list[Row]:
-    """The default call, the search of version 0.1.0, one cold LP, and Algorithm 2 with cold LPs, on worlds of the paper's
-    kinds that nothing was tuned on; the last row of each kind has the medians."""
-    rows: list[Row] = []
-    before = VertexAscent(starts=1, stages=(1.0, 0.35, 1e-3))
-    worlds = UNTUNED if max(sizes) >= 100 else UNTUNED[:1]
-    for make, k in ((four_rooms, 2), (nine_rooms, 6)):
-        found: list[Row] = []
-        for seed in worlds:
-            mdp = make(seed)
-            plans, old = (plan_or_interrupt(mdp, k, 8.0, method=method) for method in (None, before))
-            lp, ours, theirs = fastest(
-                lambda mdp=mdp: cold_lp(mdp, mdp.reward),
-                lambda mdp=mdp, k=k: plan_or_interrupt(mdp, k, 8.0),
-                lambda mdp=mdp, k=k: plan_or_interrupt(mdp, k, 8.0, method=before),
-                rounds=15,
-            )
-            began = time.perf_counter()
-            reached = literal_frank_wolfe(mdp, k, 8.0, 0)
-            literal = time.perf_counter() - began
-            found.append(
-                {
-                    "world": mdp.name,
-                    "k": k,
-                    "plan / cold LP": ours / lp,
-                    "plan / search of 0.1.0": ours / theirs,
-                    "Algorithm 2, cold LPs / plan": literal / ours,
-                    "objective / that of 0.1.0": plans.objective / old.objective,
-                    "objective / that of Algorithm 2": plans.objective / reached,
-                }
-            )
-        medians = {name: float(np.median([row[name] for row in found])) for name in list(found[0])[2:]}
-        rows += [*found, {"world": "median", "k": k, **medians}]
-    return rows
 
 
 def against_others(sizes: list[int]) -> list[Row]:
@@ -122,15 +81,6 @@ def growth(sizes: list[int]) -> list[Row]:
             row |= {"warm exponent": np.log(warm / rows[-1]["warm s"]) / step}
         rows.append(row | {"proved within": (first.bound - first.value) / abs(first.value)})
     return rows
-
-
-def number_of_plans(_: list[int]) -> list[Row]:
-    """The time of a plan over k."""
-    mdp = nine_rooms(0)
-    plan_or_interrupt(mdp, 2, 8.0)
-    counts = (2, 4, 8, 16)
-    times = fastest(*(lambda k=k: plan_or_interrupt(mdp, k, 8.0) for k in counts))
-    return [{"k": k, "time / time of k=2": seconds / times[0]} for k, seconds in zip(counts, times, strict=True)]
 
 
 def certificates(sizes: list[int]) -> list[Row]:

@@ -39,26 +39,6 @@ def limits(_: list[int]) -> list[Row]:
     return rows
 
 
-def price_of_limits(sizes: list[int]) -> list[Row]:
-    """The time of sets within limits, relative to the same set by tradeoff alone."""
-    rows = []
-    for mdp, k in ((four_rooms(0), 2), (nine_rooms(0), 6), (tiled_rooms(min(max(sizes), 100)), 4)):
-        tradeoff = plan_or_interrupt(mdp, k, objective=MeanDivergence()).tradeoff
-        calls = {
-            "default": {},
-            "mean divergence, slack 10 %": {"slack": 0.1, "objective": MeanDivergence()},
-            "mean divergence, slack 2 %": {"slack": 0.02, "objective": MeanDivergence()},
-            "only diversity, slack 10 %": {"slack": 0.1, "tradeoff": np.inf},
-        }
-        alone, *times = fastest(
-            lambda mdp=mdp, k=k, t=tradeoff: plan_or_interrupt(mdp, k, t),
-            *(lambda mdp=mdp, k=k, s=settings: plan_or_interrupt(mdp, k, **s) for settings in calls.values()),
-            rounds=9 if mdp.n_states < 1000 else 3,
-        )
-        rows.append({"model": mdp.name, "k": k} | {name: t / alone for name, t in zip(calls, times, strict=True)})
-    return rows
-
-
 DRAWS = (100, 200, 400, 800)
 
 
