@@ -52,7 +52,7 @@ from manyways.types import Floats
 
 SETTLING = 1e-3
 """The last stage, in which nothing new is tried. Heats are in units of the optimal plan's typical time per step."""
-SURE = ((1.0, 0.35, SETTLING), (20.0, 2.0, 0.2), (10.0, 1.0, 0.1), (5.0, 0.5, 0.05), (3.0, 1.0, 0.3))
+SURE = ((1.0, 0.35, SETTLING), (10.0, 1.0, 0.1), (2.0, 0.7, 0.2, 0.05), (3.0, 1.0, 0.3), (20.0, 2.0, 0.2), (5.0, 0.5, 0.05))
 """The stages of the starts, in turn, in models with less than `QUICK_BELOW` states. A start that ends with `SETTLING` is gone
 through thoroughly."""
 HEATS = ((10.0, 1.0, 0.1), (1.0, 0.35), (3.0, 1.0, 0.3), (20.0, 2.0, 0.2), (2.0, 0.7, 0.2, 0.05))
@@ -62,7 +62,8 @@ COLDER_HEATS = HEATS[0], HEATS[1], HEATS[4]
 starts: there, hot starts reach less."""
 COLD_HEATS = HEATS[1:2]
 """Of the single start in large models."""
-STARTS, QUICK_BELOW = 3, 2000
+STARTS, QUICK_STARTS, QUICK_BELOW = 3, 4, 2000
+"""At least so many starts, and so many without limits in models with less than `QUICK_BELOW` states."""
 SETTLING_SHARE, QUICKLY_SETTLING = 3, 2
 """One start of so many settles; in models with less than `QUICK_BELOW` states at least two."""
 EXCHANGED_BELOW, PARTLY_EXCHANGED_BELOW, MOST_EXCHANGED, BUSY = 150, 1000, 10, 0.01
@@ -84,8 +85,8 @@ class VertexAscent(Method):
     """The default: annealed vertex steps from several starts, then exchanges of single actions.
 
     Attributes:
-        starts: how many starts; by default as many as cost little: 3, more in models with less than 150 states, and 1 in
-            models with 20,000 states or more.
+        starts: how many starts; by default as many as cost little: 3 or 4, more in models with less than 150 states, and 1
+            in models with 20,000 states or more.
         stages: time assumed in unvisited states, in units of the optimal plan's typical time per step. By default the
             starts take turns with different schedules, and the best of them settle. If stages are given, every start goes
             through them, each stage until nothing improves.
@@ -186,7 +187,7 @@ class VertexAscent(Method):
         """What the search does by default, by the size of the model and of the set."""
         states, limited = polytope.mdp.n_states, bool(polytope.floors)
         quick = states < QUICK_BELOW and not limited
-        starts = 1 if k == 1 else self.starts or _affordable_starts(states, founded=founded)
+        starts = 1 if k == 1 else self.starts or _affordable_starts(states, founded=founded, quick=quick)
         if self.stages:
             schedules: tuple[tuple[float, ...], ...] = (self.stages,)
         elif founded:
@@ -289,8 +290,8 @@ def _is_positive(value: object) -> bool:
         return False
 
 
-def _affordable_starts(states: int, *, founded: bool) -> int:
+def _affordable_starts(states: int, *, founded: bool, quick: bool) -> int:
     """How many starts cost little; where plans to start from are known (`founded`), one of them is far better than others."""
     if founded or states >= LARGE:
         return int(np.clip(150 // states, 1, 8))
-    return int(np.clip(450 // states, STARTS, 9))
+    return int(np.clip(450 // states, QUICK_STARTS if quick else STARTS, 9))
