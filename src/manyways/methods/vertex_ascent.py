@@ -52,7 +52,14 @@ from manyways.types import Floats
 
 SETTLING = 1e-3
 """The last stage, in which nothing new is tried. Heats are in units of the optimal plan's typical time per step."""
-SURE = ((1.0, 0.35, SETTLING), (10.0, 1.0, 0.1), (2.0, 0.7, 0.2, 0.05), (3.0, 1.0, 0.3), (20.0, 2.0, 0.2), (5.0, 0.5, 0.05))
+SURE = (
+    (1.0, 0.35, SETTLING),
+    (10.0, 1.0, 0.1),
+    (2.0, 0.7, 0.2, 0.05),
+    (3.0, 1.0, 0.3),
+    (20.0, 2.0, 0.2),
+    (5.0, 0.5, 0.05),
+)
 """The stages of the starts, in turn, in models with less than `QUICK_BELOW` states. A start that ends with `SETTLING` is gone
 through thoroughly."""
 HEATS = ((10.0, 1.0, 0.1), (1.0, 0.35), (3.0, 1.0, 0.3), (20.0, 2.0, 0.2), (2.0, 0.7, 0.2, 0.05))

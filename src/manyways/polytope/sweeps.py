@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from manyways.kernels import small_solves
 from manyways.kernels import sweeps as kernels
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import choices_towards
@@ -42,8 +43,8 @@ PROVED = 1e-6
 iteration."""
 MAX_ITERATIONS, FEW_ITERATIONS, SMALL = 400, 15, 1000
 """In models with fewer than `SMALL` states, sweeps that have not ended after a few iterations give up: exact policy iteration
-takes milliseconds there. All iterations are then one compiled call, which saves a fifth of the time; elsewhere there is a
-pause after each."""
+takes milliseconds there. A solve is then one compiled call, unless something unusual happens; elsewhere there is a pause after
+each iteration."""
 MAX_CUTS = 40
 WAYS_KEPT = 1_000_000
 """So many choices of policies that go to some place are kept, of which each takes longer than a small model's solve."""
@@ -110,7 +111,7 @@ class Sweeps:
         self._likely, self._child, self._sibling, self._place, ahead = (np.empty(n, np.uint32) for _ in range(5))
         self._b, self._work, self._mass, inverse, later = (np.zeros(n) for _ in range(5))
         self._ones = np.ones(n)
-        self._most, self._at_once = (FEW_ITERATIONS, FEW_ITERATIONS) if n < SMALL else (MAX_ITERATIONS, 1)
+        self._most = FEW_ITERATIONS if n < SMALL else MAX_ITERATIONS
         self._rows = np.empty(n + 1, np.uint64), np.empty(room, np.uint32), np.empty(room), inverse, later, ahead
         self._ways: dict[int, Ints] = {}
 
@@ -122,6 +123,9 @@ class Sweeps:
             state = self._from_policy(c, warm)
         else:
             state = self._start(c)
+        usual = self._at_once(c, state.copy()) if self.discount == 1 and self.mdp.n_states < SMALL else None
+        if usual is not None:
+            return usual
         found, proved = self._solved(c, state)
         if not proved and warm is not None:
             # A policy that hardly ever leaves where it is can mislead exact policy iteration, too: its values are so large
@@ -130,6 +134,22 @@ class Sweeps:
             if proved or again.value > found.value:
                 return again
         return found
+
+    def _at_once(self, c: Floats, at: SolveState) -> Answer | None:
+        """The best vertex in one compiled call; None if something unusual happens on the way."""
+        model = self._first, *self._arrays, self._loops
+        work = (
+            self._order, self._likely, self._child, self._sibling, self._place, *self._rows,
+            self._work, self._b, self._ones, self._mass,
+        )  # fmt: skip
+        occupancy, choices = np.empty(self.mdp.n_choices), np.empty(self.mdp.n_states, np.int64)
+        usual, at.g, value, bound = small_solves.solve(
+            model, work, c, at.h, at.y, at.choice, at.reference, at.g, at.fresh, self._most, PROVED, occupancy, choices
+        )
+        if not usual:
+            return None
+        at.fresh = False
+        return Answer(occupancy, choices, value=value, bound=bound, dual=at.h, memory=at)
 
     def _solved(self, c: Floats, state: SolveState) -> tuple[Answer, bool]:
         """The best vertex found from a state, and whether its bound is close enough to prove it."""
@@ -173,12 +193,11 @@ class Sweeps:
     # ---- the two criteria ---------------------------------------------------------------------
 
     def _average(self, c: Floats, at: SolveState, wanted: float) -> Answer:
-        stay = int(self._loops[np.argmax(c[self._loops])]) if self._loops.size else -1
-        floor = float(c[stay]) if stay >= 0 else float(c.min())
+        stay, floor, upper = small_solves.outlook(c, self._loops)
         if at.g < floor:
             at.g = max(floor, float(c[at.choice].min()))
         fresh, at.fresh = at.fresh, False
-        lower, upper, top = floor, float(c.max()), np.inf
+        lower, top = floor, np.inf
         iteration, cuts, enough = 0, 0, -1.0
         while iteration < self._most:
             self.pause()
@@ -186,7 +205,7 @@ class Sweeps:
                 self._first, *self._arrays, c, at.h, at.y, at.choice, at.reference, self._order,
                 self._likely, self._child, self._sibling, self._place, *self._rows, self._work, self._b, self._ones, self._mass,
                 at.g, lower, upper, floor, stay >= 0, wanted, fresh,
-                iteration, min(iteration + self._at_once, self._most), enough,
+                iteration, iteration + 1, enough,
             )  # fmt: skip
             if end == kernels.PROVED:
                 if not enough <= 1:  # then it is the mass left, relative to what is negligible
