@@ -24,7 +24,17 @@ from manyways.methods import METHODS
 from manyways.objectives import OBJECTIVES
 
 OBJECTS = {"plans": mw.PlanSet, "plan": mw.Plan, "mdp": mw.MDP, "talk": mw.Conversation, "policy": mw.Policy}
-NOT_OBJECTS = {"plans.choices", "plans.mw", "plans.html", "plans.png", "plans.csv", "plan.py", "plans.py", "policy.json", "policy.csv"}
+NOT_OBJECTS = {
+    "plans.choices",
+    "plans.mw",
+    "plans.html",
+    "plans.png",
+    "plans.csv",
+    "plan.py",
+    "plans.py",
+    "policy.json",
+    "policy.csv",
+}
 OTHER_OPTIONS = {"--help", "--oversubscribe"}
 """Of `mpirun`, and of every command."""
 SETTINGS = {"--behaviour": BEHAVIOURS, "--diversity": OBJECTIVES, "--method": METHODS}
@@ -144,7 +154,9 @@ def _called(function: ast.expr) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
-@pytest.mark.parametrize("document", [one for one in DOCUMENTS if one.name != "CHANGELOG.md"], ids=name_of)  # it has old names
+@pytest.mark.parametrize(
+    "document", [one for one in DOCUMENTS if one.name != "CHANGELOG.md"], ids=name_of
+)  # it has old names
 def test_names_of_the_package_and_arguments_exist(document):
     wrong = [found for kind, code in code_of(document.read_text()) if kind != "console" for found in stale_names(code)]
     assert wrong == []
@@ -166,14 +178,19 @@ def test_files_that_are_named_exist(document):
     named = {
         code
         for kind, code in code_of(document.read_text())
-        if kind == "inline" and re.fullmatch(r"[\w./-]+\.(?:py|md|html|toml|txt|json)", code) and code.split("/")[0] in folders
+        if kind == "inline"
+        and re.fullmatch(r"[\w./-]+\.(?:py|md|html|toml|txt|json)", code)
+        and code.split("/")[0] in folders
     }
-    missing = {name for name in named if not any((place / name).exists() for place in (ROOT, ROOT / "src" / "manyways"))}
+    missing = {
+        name for name in named if not any((place / name).exists() for place in (ROOT, ROOT / "src" / "manyways"))
+    }
     assert missing - WRITTEN_BY_COMMANDS == set()
 
 
 WRITTEN_BY_COMMANDS = {"demo/plans.html", "site/index.html", "behaviours/my_behaviour.py"} | {
-    f"{folder}/my_{kind}.py" for folder, kind in (("objectives", "objective"), ("methods", "method"), ("formats", "format"))
+    f"{folder}/my_{kind}.py"
+    for folder, kind in (("objectives", "objective"), ("methods", "method"), ("formats", "format"))
 }
 
 
@@ -259,7 +276,12 @@ def test_figures_without_command_are_found():
 QUOTED = [
     ("README.md", "79 %", "docs/preferences-study.md", "| **representative (the default)** | **0.79**"),
     ("README.md", "62 %", "docs/preferences-study.md", "| mean divergence | 0.62"),
-    ("docs/howto/choose-settings.md", "79 %", "docs/preferences-study.md", "| **representative (the default)** | **0.79**"),
+    (
+        "docs/howto/choose-settings.md",
+        "79 %",
+        "docs/preferences-study.md",
+        "| **representative (the default)** | **0.79**",
+    ),
     ("docs/howto/choose-settings.md", "62 %", "docs/preferences-study.md", "| mean divergence | 0.62"),
     ("docs/howto/choose-settings.md", "0.487", "docs/limits.md", "| 10 % | 0.575 against 0.532 | 0.487 against 0.426"),
     ("docs/howto/choose-settings.md", "0.426", "docs/limits.md", "| 10 % | 0.575 against 0.532 | 0.487 against 0.426"),

@@ -59,7 +59,9 @@ def wrong_links(site: Path) -> list[str]:
                 target /= "index.html"
             if not target.exists():
                 wrong.append(where)
-            elif anchor and target in pages and unquote(anchor) not in pages[target].anchors and place + anchor != "top":
+            elif (
+                anchor and target in pages and unquote(anchor) not in pages[target].anchors and place + anchor != "top"
+            ):
                 wrong.append(where)
     return wrong
 

@@ -54,7 +54,7 @@ class Format:
 
     Attributes:
         name: what it is, in a few words: "DRN, the explicit text format of Storm".
-        read: (place, **settings) -> MDP. For a file the place is its `Path`, otherwise the text before the settings.
+        read: a function of the place and settings, which returns an `MDP`. For a file the place is its `Path`, otherwise the text before the settings.
         endings: of its files: (".drn",).
         names: a regular expression for places that are not files: "gym:.+".
         settings: what may follow the question mark of a source, with the parser of each value.
