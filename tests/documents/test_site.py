@@ -70,6 +70,7 @@ def test_the_site_builds_without_warnings_and_all_links_lead_somewhere(tmp_path)
     pytest.importorskip("gymnasium")
     left_out = shutil.ignore_patterns("made", "__pycache__", "gallery.md", "api.md", "commands.md")
     shutil.copytree(DOCS, tmp_path / "docs", ignore=left_out)
+    shutil.copy(ROOT / "README.md", tmp_path)
     command = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going", "-b", "html"]
     settings = ["-D", "run_examples=0", "-D", f"gallery_models={','.join(IN_GALLERY)}"]
     places = [str(tmp_path / "docs"), str(tmp_path / "site")]
