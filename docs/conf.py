@@ -8,10 +8,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "tools"))
 
+import manyways as mw  # noqa: E402
 from examples import folder_of, pages_with_examples, pictures_of, run_page  # noqa: E402
 from generated import api_page, commands_page, gallery_page  # noqa: E402
-
-import manyways as mw  # noqa: E402
 
 project, author, copyright = "manyways", "The manyways developers", "The manyways developers"
 release = mw.__version__

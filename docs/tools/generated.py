@@ -78,7 +78,6 @@ def gallery_page(folder: Path, only: tuple[str, ...] = ()) -> str:
     left_out = write_gallery(folder, only)[1]
     if left_out:
         raise RuntimeError(f"the gallery is not complete: {left_out}")
-    style = _style()
     parts = [
         f"# Gallery\n\n{len(EXAMPLES)} models, each with the page that `manyways gallery` writes for it: choose a picture to "
         "open it. The command writes all of them into a folder on your machine, and "
@@ -88,7 +87,7 @@ def gallery_page(folder: Path, only: tuple[str, ...] = ()) -> str:
         if only and example.name not in only:
             continue
         page = (folder / f"{example.name}.html").read_text()
-        (folder / f"{example.name}.svg").write_text(_picture(page, style))
+        (folder / f"{example.name}.svg").write_text(picture_of_page(page))
         count = len(mw.load(folder / f"{example.name}.mw"))
         settings = ", ".join(f"{name}={value!r}" for name, value in example.settings.items())
         about = escape(example.about, quote=True)
@@ -107,11 +106,14 @@ def _style() -> str:
     return (Path(page.__file__).parent / "static" / "page.css").read_text()
 
 
-def _picture(page: str, style: str) -> str:
+def picture_of_page(page: str) -> str:
     """The picture of all plans on a page, as a file of its own."""
-    found = re.search(r"<svg[^>]*viewBox=.*?</svg>", page, re.S)
+    found = re.search(
+        r'<div class="mapbox[^>]*?style="(?P<variables>[^"]*)"[^>]*>\s*(?P<svg><svg.*?</svg>)', page, re.S
+    )
     if found is None:
         raise RuntimeError("a page of the gallery has no picture")
-    svg = found.group().replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+    own = f"{found['variables']}; font-family: sans-serif; background: var(--map)"
+    svg = found["svg"].replace("<svg", f'<svg xmlns="http://www.w3.org/2000/svg" style="{own}"', 1)
     svg = svg.replace("&nbsp;", "\u00a0")
-    return re.sub(r"(<svg[^>]*>)", lambda head: f"{head.group()}<style><![CDATA[{style}]]></style>", svg, count=1)
+    return re.sub(r"(<svg[^>]*>)", lambda head: f"{head.group()}<style><![CDATA[{_style()}]]></style>", svg, count=1)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from documents.pages import PAGES, ROOT, code_of, name_of
-from documents.tools import blocks_of, pages_with_examples, pictures_of, run_page, same
 
 import manyways as mw
+from documents.pages import PAGES, ROOT, code_of, name_of
+from documents.tools import blocks_of, pages_with_examples, picture_of_page, pictures_of, run_page, same
 
 RUN, NOT_RUN = {"python", "console"}, {"sh", "text", "json", "inline", "", "{code-block}"}
 
@@ -27,6 +28,16 @@ def test_examples(page, tmp_path):
 def test_code_that_is_not_run_is_shell_text_or_a_file(page):
     """Shell blocks are for what takes long or needs other machines; their options are checked by test_nothing_is_stale.py."""
     assert {kind for kind, _ in code_of(page.read_text())} <= RUN | NOT_RUN
+
+
+def test_the_first_picture_of_the_readme_is_that_of_its_example(tmp_path):
+    """The lines, not the colours and fonts, which the style of the page says."""
+    run_page(ROOT / "README.md", tmp_path)
+    new = picture_of_page((tmp_path / "plans.html").read_text())
+    shown = (ROOT / "docs" / "pictures" / "overview.svg").read_text()
+    lines = re.findall(r' d="([^"]*)"', new)
+    assert len(lines) >= 6
+    assert re.findall(r' d="([^"]*)"', shown) == lines, "see docs/tools/pictures.py"
 
 
 def test_the_readme_and_every_tutorial_are_run():

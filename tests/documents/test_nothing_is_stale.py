@@ -7,16 +7,15 @@ import inspect
 import re
 import shlex
 from importlib.util import find_spec
-from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import click
 import pytest
 import typer
-from documents.pages import DOCS, DOCUMENTS, PAGES, ROOT, code_of, name_of, sections_of
 
 import manyways as mw
+from documents.pages import DOCS, DOCUMENTS, PAGES, ROOT, code_of, name_of, sections_of
 from manyways.behaviours import BEHAVIOURS
 from manyways.cli.program import app
 from manyways.gallery import EXAMPLES

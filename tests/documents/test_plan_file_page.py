@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from documents.plan_file_reader import Array, digest, divergence, flow_error, read_plan_file
 
 import manyways as mw
+from documents.plan_file_reader import Array, digest, divergence, flow_error, read_plan_file
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "plan-file.md").read_text()
 TABLE = mw.MDP.from_transitions(

@@ -8,7 +8,16 @@ from documents.pages import DOCS
 
 sys.path.insert(0, str(DOCS / "tools"))
 
-from examples import blocks_of, folder_of, pages_with_examples, pictures_of, run_page, same  # noqa: E402
-from generated import KINDS  # noqa: E402
+from examples import blocks_of, folder_of, pages_with_examples, pictures_of, run_page, same
+from generated import KINDS, picture_of_page
 
-__all__ = ["KINDS", "blocks_of", "folder_of", "pages_with_examples", "pictures_of", "run_page", "same"]
+__all__ = [
+    "KINDS",
+    "blocks_of",
+    "folder_of",
+    "pages_with_examples",
+    "picture_of_page",
+    "pictures_of",
+    "run_page",
+    "same",
+]

@@ -60,7 +60,7 @@ EXAMPLES = (
     Example(
         "city",
         "A city with a river and two bridges, a MovingAI map: ways at most 10 % longer than the shortest.",
-        "city.map?start=1,1&goal=48,31",
+        "city.map?start=1,1&goal=46,29",
         {"k": 5, "longer": 0.1, "behaviour": Near(4)},
     ),
     Example(
