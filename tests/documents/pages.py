@@ -16,6 +16,7 @@ DOCUMENTS = [
 ]
 
 FENCED = re.compile(r"^```(\{?[\w-]*\}?)[^\n]*\n(.*?)^```$", re.M | re.S)
+CONTAINER = re.compile(r"^```\{container\}[^\n]*\n(.*?)^```$", re.M | re.S)
 INDENTED = re.compile(r"(?<=\n\n)(?:    .*\n|\n(?=    ))+")
 INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 TRANSCRIPTS = ("output", "{toctree}")
@@ -27,6 +28,7 @@ def name_of(page: Path) -> str:
 
 def code_of(text: str) -> list[tuple[str, str]]:
     """The pieces of code in a document: the language ("" for indented blocks, "inline" for words in a sentence), and the text."""
+    text = CONTAINER.sub(r"\1", text)
     pieces = [(kind, body) for kind, body in FENCED.findall(text) if kind not in TRANSCRIPTS]
     text = FENCED.sub("\n", text)
     pieces += [("", block) for block in INDENTED.findall(text)]

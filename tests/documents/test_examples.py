@@ -114,7 +114,7 @@ def test_the_node_for_ros_publishes_the_route(tmp_path, monkeypatch):
             assert (kind, topic, depth) == (Message, "plan", 1)
             return SimpleNamespace(publish=published.append)
 
-        def create_timer(self, seconds: float, call: Any) -> None:
+        def create_timer(self, _seconds: float, call: Any) -> None:
             timers.append(call)
 
         def get_clock(self) -> Any:
@@ -128,7 +128,7 @@ def test_the_node_for_ros_publishes_the_route(tmp_path, monkeypatch):
                 setattr(message, name, value)
 
     stand_ins = {
-        "rclpy": {"init": lambda: None, "spin": lambda node: timers[0]()},
+        "rclpy": {"init": lambda: None, "spin": lambda _: timers[0]()},
         "rclpy.node": {"Node": Node},
         "nav_msgs": {},
         "nav_msgs.msg": {"Path": Message},
