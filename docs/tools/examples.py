@@ -33,7 +33,7 @@ from typing import Any
 BLOCK = re.compile(
     r"^```(?P<kind>python|console|output|\{code-block\} \w+\n:caption: (?P<file>\S+))\n(?P<body>.*?)^```$", re.M | re.S
 )
-SECONDS = re.compile(r"\d+\.\d+ s\b")
+SECONDS = re.compile(r"\d+\.\d+\s+s\b")
 ERROR = re.compile(r"\d\.\de[-+]\d\d(?= +│)")
 DOCUMENTS = Path(__file__).parents[1]
 PROGRAMS = ("cc", "node")
