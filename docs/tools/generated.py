@@ -79,7 +79,7 @@ def gallery_page(folder: Path, only: tuple[str, ...] = ()) -> str:
     if left_out:
         raise RuntimeError(f"the gallery is not complete: {left_out}")
     parts = [
-        f"# Gallery\n\nTwelve models, each with the page that `manyways gallery` writes for it: choose a picture to "
+        "# Gallery\n\nTwelve models, each with the page that `manyways gallery` writes for it: choose a picture to "
         "open it. The command writes all of them into a folder on your machine, and "
         "`manyways gallery pages --only building` a single one.\n"
     ]
