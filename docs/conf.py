@@ -8,11 +8,12 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "tools"))
 
-from examples import run_page  # noqa: E402
+import manyways as mw  # noqa: E402
+from examples import folder_of, pages_with_examples, pictures_of, run_page  # noqa: E402
 from generated import api_page, commands_page, gallery_page  # noqa: E402
 
 project, author, copyright = "manyways", "The manyways developers", "The manyways developers"
-release = "0.2.0"
+release = mw.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "math_as_mathml"]
 exclude_patterns = ["tools", "made", "pictures"]
 html_theme, html_title = "furo", "manyways"
@@ -29,17 +30,34 @@ autodoc_typehints = "none"
 autodoc_class_signature = "mixed"
 napoleon_use_ivar = True
 pygments_style, pygments_dark_style = "tango", "monokai"
-nitpicky = False
 
 
-def make_pages(app) -> None:
+NO_PICTURE = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010800000000003a7e9b55"
+    "0000000a49444154789c63600000000200014873a4af0000000049454e44ae426082"
+)
+"""A PNG image of one pixel."""
+
+
+def make_pages(app, config) -> None:
     """Runs all examples, which make the pictures, and writes the pages that are generated."""
-    for page in sorted([*HERE.glob("tutorials/*.md"), *HERE.glob("howto/*.md")]):
-        run_page(page, HERE / "made" / page.stem)
+    made = HERE / "made"
+    for page in pages_with_examples():
+        folder = folder_of(page, made)
+        if config.run_examples:
+            run_page(page, folder)
+            continue
+        folder.mkdir(parents=True, exist_ok=True)
+        for picture in pictures_of(page):
+            (folder / picture).write_bytes(NO_PICTURE)
     (HERE / "reference" / "api.md").write_text(api_page())
     (HERE / "reference" / "commands.md").write_text(commands_page())
-    (HERE / "gallery.md").write_text(gallery_page(HERE / "made" / "extra" / "gallery", rebuild=False))
+    only = tuple(filter(None, config.gallery_models.split(",")))
+    (HERE / "gallery.md").write_text(gallery_page(made / "extra" / "gallery", only))
 
 
 def setup(app) -> None:
-    app.connect("config-inited", lambda app, config: make_pages(app))
+    # The tests run examples and the gallery by themselves, in parallel, and build the site without them.
+    app.add_config_value("run_examples", True, "env", [bool, str, int])
+    app.add_config_value("gallery_models", "", "env", [str])
+    app.connect("config-inited", make_pages)

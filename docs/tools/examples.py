@@ -5,9 +5,11 @@ namespace. A block called `output` shows what the Python block before it prints;
 `$ ` are commands and the lines below are what they print. `...` stands for anything. A block of text with a caption is a
 file, which is written under that name. Examples that must not run (a cluster, ROS) are blocks of other languages.
 
-    python docs/tools/examples.py docs/tutorials/maintenance.md --update
+    python docs/tools/examples.py --update
+    python docs/tools/examples.py --update docs/tutorials/maintenance.md
 
-runs one page and writes the output into it. Sybil and pytest-examples were compared: neither runs console sessions, and the
+run all pages, or those named, and write the output into them. Console blocks may run `manyways`, `python`, `cc`, `node` and
+programs in the folder of the page; where there is no C compiler or no Node, their blocks are left out. Sybil and pytest-examples were compared: neither runs console sessions, and the
 second forgets names between blocks. This module does what is needed, for tests and for the pictures of the site alike.
 """
 
@@ -20,6 +22,8 @@ import os
 import re
 import runpy
 import shlex
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,8 +33,11 @@ from typing import Any
 BLOCK = re.compile(
     r"^```(?P<kind>python|console|output|\{code-block\} \w+\n:caption: (?P<file>\S+))\n(?P<body>.*?)^```$", re.M | re.S
 )
-SECONDS = re.compile(r"\d+\.\d+ s\b")
+SECONDS = re.compile(r"\d+\.\d+\s+s\b")
 ERROR = re.compile(r"\d\.\de[-+]\d\d(?= +│)")
+DOCUMENTS = Path(__file__).parents[1]
+PROGRAMS = ("cc", "node")
+"""Programs that examples may run and that some machines lack."""
 
 
 class ExampleError(AssertionError):
@@ -55,6 +62,26 @@ def blocks_of(text: str) -> list[Block]:
     ]
 
 
+def pages_with_examples() -> list[Path]:
+    """All pages of the documentation that have examples, and the README."""
+    candidates = [*DOCUMENTS.glob("*.md"), *DOCUMENTS.glob("*/*.md"), DOCUMENTS.parent / "README.md"]
+    return sorted(page for page in candidates if "made" not in page.parts and any(_runs(page)))
+
+
+def folder_of(page: Path, made: Path) -> Path:
+    """The folder in which the examples of a page run, and in which the site finds their pictures."""
+    return made / page.stem
+
+
+def pictures_of(page: Path) -> list[str]:
+    """The pictures that the examples of a page make and the page shows, by their names in the page's folder."""
+    return re.findall(rf"\]\((?:\.\./)*made/{re.escape(page.stem)}/([^)]+)\)", page.read_text())
+
+
+def _runs(page: Path) -> Iterator[Block]:
+    return (block for block in blocks_of(page.read_text()) if block.kind in ("python", "console"))
+
+
 def run_page(page: Path, folder: Path, update: bool = False) -> int:
     """Run the examples of a page in a folder; returns how many ran. With `update`, output is written into the page."""
     text = page.read_text()
@@ -69,7 +96,7 @@ def run_page(page: Path, folder: Path, update: bool = False) -> int:
                 changes.append((block, printed))
             elif block.kind == "python":
                 printed, ran = _python(block, page, text, names), ran + 1
-            else:
+            elif not _lacks_program(block):
                 changes.append((block, _console(block)))
                 ran += 1
     if update:
@@ -86,12 +113,8 @@ def run_page(page: Path, folder: Path, update: bool = False) -> int:
 
 def same(shown: str, printed: str) -> bool:
     """Whether an output is the one that a page shows, in which `...` stands for anything."""
-    pattern = ".*?".join(re.escape(part) for part in _squeezed(shown).split("..."))
-    return re.fullmatch(pattern, _squeezed(printed), re.S) is not None
-
-
-def _squeezed(text: str) -> str:
-    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+    pattern = ".*?".join(re.escape(part) for part in _steady(shown).strip().split("..."))
+    return re.fullmatch(pattern, _steady(printed).strip(), re.S) is not None
 
 
 def _steady(output: str) -> str:
@@ -113,6 +136,11 @@ def _console(block: Block) -> str:
     return "".join(f"{command}\n{_command(command.removeprefix('$ '))}" for command in commands)
 
 
+def _lacks_program(block: Block) -> bool:
+    """Whether a console block needs a program that is not on this machine."""
+    return any(f"$ {program} " in block.body and shutil.which(program) is None for program in PROGRAMS)
+
+
 def _command(line: str) -> str:
     """What a command prints. `manyways` runs in this process, since starting a new one would take most of the time."""
     given, _, last = line.rpartition(" | ")
@@ -123,8 +151,13 @@ def _command(line: str) -> str:
         with _captured("", words) as printed:
             runpy.run_path(words[1], run_name="__main__")
         return printed.getvalue()
+    if words[0] in PROGRAMS or words[0].startswith("./"):
+        ended = subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
+        if ended.returncode:
+            raise ExampleError(f"{line} ended with {ended.returncode}: {ended.stderr}")
+        return ended.stdout
     if words[0] != "manyways":
-        raise ExampleError(f"examples run manyways and python only, not {last!r}")
+        raise ExampleError(f"examples run manyways, python, {', '.join(PROGRAMS)} and ./programs, not {last!r}")
     answers = shlex.split(given)[1].replace("\\n", "\n") if given.startswith("printf ") else ""
     from manyways.cli.program import app
 
@@ -165,9 +198,8 @@ def _inside(folder: Path) -> Iterator[None]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Run the examples of pages of the documentation.")
-    parser.add_argument("pages", nargs="+", type=Path)
+    parser.add_argument("pages", nargs="*", type=Path, help="by default all pages with examples")
     parser.add_argument("--update", action="store_true", help="write the output into the page")
     given = parser.parse_args()
-    for one in given.pages:
-        place = Path("docs/made").resolve() / one.stem
-        print(f"{one}: {run_page(one.resolve(), place, given.update)} examples")
+    for one in map(Path.resolve, given.pages or pages_with_examples()):
+        print(f"{one}: {run_page(one, folder_of(one, DOCUMENTS / 'made'), given.update)} examples")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import escape
 from pathlib import Path
 
 import click
@@ -67,25 +68,34 @@ def commands() -> dict[str, click.Command]:
     return dict(typer.main.get_command(app).commands)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def gallery_page(folder: Path, rebuild: bool = True) -> str:
-    """Writes the gallery to a folder, and returns the page of the site that shows it, with a picture of each model."""
+def gallery_page(folder: Path, only: tuple[str, ...] = ()) -> str:
+    """Writes the gallery to a folder, and returns the page of the site that shows it, with a picture of each model.
+
+    With `only`, the models of these names alone.
+    """
     from manyways.gallery import EXAMPLES, write_gallery
 
-    left_out = write_gallery(folder)[1] if rebuild or not (folder / "index.html").exists() else {}
+    left_out = write_gallery(folder, only)[1]
     if left_out:
         raise RuntimeError(f"the gallery is not complete: {left_out}")
-    style = _style()
-    parts = ["# Gallery\n\nTwelve models, each with the page that `manyways gallery` writes for it. Press a picture.\n"]
+    parts = [
+        "# Gallery\n\nTwelve models, each with the page that `manyways gallery` writes for it: choose a picture to "
+        "open it. The command writes all of them into a folder on your machine, and "
+        "`manyways gallery pages --only building` a single one.\n"
+    ]
     for example in EXAMPLES:
+        if only and example.name not in only:
+            continue
         page = (folder / f"{example.name}.html").read_text()
-        (folder / f"{example.name}.svg").write_text(_picture(page, style))
+        (folder / f"{example.name}.svg").write_text(picture_of_page(page))
         count = len(mw.load(folder / f"{example.name}.mw"))
+        settings = ", ".join(f"{name}={value!r}" for name, value in example.settings.items())
+        about = escape(example.about, quote=True)
         parts.append(
-            f"## {example.name}\n\n{example.about}\n\n`{example.source}`: {count} plans.\n"
-            f"[Open the page](pathname:{example.name}).\n\n".replace(
-                f"[Open the page](pathname:{example.name})", f'<a href="gallery/{example.name}.html">Open the page</a>'
-            )
-            + f'<a href="gallery/{example.name}.html"><img src="gallery/{example.name}.svg" alt="{example.about}" class="way"></a>\n'
+            f"## {example.name}\n\n{example.about}\n\n"
+            f'<a href="gallery/{example.name}.html"><img src="gallery/{example.name}.svg" alt="{about}" class="way"></a>\n\n'
+            f'{count} plans: `mw.plan("{example.source}", {settings})`. '
+            f'<a href="gallery/{example.name}.html">Open the page.</a>\n'
         )
     return "\n".join(parts)
 
@@ -96,11 +106,14 @@ def _style() -> str:
     return (Path(page.__file__).parent / "static" / "page.css").read_text()
 
 
-def _picture(page: str, style: str) -> str:
+def picture_of_page(page: str) -> str:
     """The picture of all plans on a page, as a file of its own."""
-    found = re.search(r"<svg[^>]*viewBox=.*?</svg>", page, re.S)
+    found = re.search(
+        r'<div class="mapbox[^>]*?style="(?P<variables>[^"]*)"[^>]*>\s*(?P<svg><svg.*?</svg>)', page, re.S
+    )
     if found is None:
         raise RuntimeError("a page of the gallery has no picture")
-    svg = found.group().replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+    own = f"{found['variables']}; font-family: sans-serif; background: var(--map)"
+    svg = found["svg"].replace("<svg", f'<svg xmlns="http://www.w3.org/2000/svg" style="{own}"', 1)
     svg = svg.replace("&nbsp;", "\u00a0")
-    return re.sub(r"(<svg[^>]*>)", lambda head: f"{head.group()}<style><![CDATA[{style}]]></style>", svg, count=1)
+    return re.sub(r"(<svg[^>]*>)", lambda head: f"{head.group()}<style><![CDATA[{_style()}]]></style>", svg, count=1)

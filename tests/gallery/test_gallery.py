@@ -37,7 +37,7 @@ def test_what_cannot_be_read_is_left_out(tmp_path, monkeypatch):
 
 
 def test_every_example_names_a_model_that_is_there():
-    assert len({example.name for example in EXAMPLES}) == len(EXAMPLES) == 10
+    assert len({example.name for example in EXAMPLES}) == len(EXAMPLES) == 12
     for example in EXAMPLES:
         place = example.source.partition("?")[0]
         assert ":" in place or example_file(place).exists()

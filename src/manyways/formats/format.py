@@ -54,13 +54,13 @@ class Format:
 
     Attributes:
         name: what it is, in a few words: "DRN, the explicit text format of Storm".
-        read: (place, **settings) -> MDP. For a file the place is its `Path`, otherwise the text before the settings.
+        read: a function of the place and settings, which returns an `MDP`. For a file the place is its `Path`, otherwise the text before the settings.
         endings: of its files: (".drn",).
         names: a regular expression for places that are not files: "gym:.+".
         settings: what may follow the question mark of a source, with the parser of each value.
         other_settings: the parser of settings that are not listed; without one they are refused.
-        write: (model, path) -> None, which writes through `manyways.files.atomic`.
-        write_in_pieces: (place, path, **settings) -> None, which writes the model of a source to an HDF5 file without ever
+        write: a function of the model and the path, which writes through `manyways.files.atomic`.
+        write_in_pieces: a function of the place, the path and settings, which writes the model of a source to an HDF5 file without ever
             having it whole in memory.
         takes: whether an object that is neither text nor path is a source of this format.
         episodes: whether `read` also takes `absorbing`: what happens at the end of an episode.

@@ -1,4 +1,4 @@
-"""The gallery: example models of all kinds, a page for each, and a page that shows them all.
+"""The gallery: twelve example models of all kinds, a page for each, and a page that shows them all.
 
 The models that are files lie in the folder `models` of this package; `example_file` finds them.
 """
@@ -58,6 +58,12 @@ EXAMPLES = (
         {"k": 4, "slack": 0.1, "behaviour": Near(), "fewer": True},
     ),
     Example(
+        "city",
+        "A city with a river and two bridges, a MovingAI map: ways at most 10 % longer than the shortest.",
+        "city.map?start=1,1&goal=46,29",
+        {"k": 5, "longer": 0.1, "behaviour": Near(4)},
+    ),
+    Example(
         "frozen-lake", "Gymnasium's FrozenLake: slippery ice with holes.", "gym:FrozenLake-v1", {"k": 4, "slack": 0.2}
     ),
     Example(
@@ -72,6 +78,12 @@ EXAMPLES = (
         "A machine that wears out, from a table of transitions: when to repair it, and how many parts to keep.",
         "maintenance.csv",
         {"k": 5, "slack": 0.07, "fewer": True},
+    ),
+    Example(
+        "reservoir",
+        "Water behind a dam in wet and dry seasons, from a table: when to release it.",
+        "reservoir.csv",
+        {"k": 5, "slack": 0.12, "fewer": True},
     ),
     Example(
         "fleet",

@@ -29,7 +29,7 @@ class ProjectedGradient(Method):
             paper's experiments).
         mapping_tolerance: stop when the norm of the gradient mapping is at most this (line 10).
         steps: eta^t: one number for all t, or a sequence whose last entry is repeated. By default
-            1 / (|gradient at the start| sqrt(t + 1)): the first step moves about as far as the
+            1 / (norm of the gradient at the start x sqrt(t + 1)): the first step moves about as far as the
             polytope is wide, whatever the scale of the rewards, and the sum of steps diverges.
         rough_iterations: if given, the paper's inexact projection: SLSQP stopped after so many
             iterations (the paper: 10). The points are then only near the nearest ones.

@@ -1,0 +1,23 @@
+"""The tools that build the site, for tests of them."""
+
+from __future__ import annotations
+
+import sys
+
+from documents.pages import DOCS
+
+sys.path.insert(0, str(DOCS / "tools"))
+
+from examples import blocks_of, folder_of, pages_with_examples, pictures_of, run_page, same
+from generated import KINDS, picture_of_page
+
+__all__ = [
+    "KINDS",
+    "blocks_of",
+    "folder_of",
+    "pages_with_examples",
+    "picture_of_page",
+    "pictures_of",
+    "run_page",
+    "same",
+]
