@@ -49,6 +49,17 @@ def test_bars_are_the_time_on_the_action_taken(maintenance):
     assert seen > 8
 
 
+def test_the_first_row_is_on_top():
+    """A robot that goes down the rows of a table: its way to row 2 is drawn downwards, and the axis says so."""
+    steps = [(f"row{i}/column{j}", "go", f"row{(i + 1) % 3}/column{j}", 1.0, 1.0) for i in range(3) for j in range(3)]
+    turns = [(f"row{i}/column{j}", "turn", f"row{i}/column{(j + 1) % 3}", 1.0, 1.0) for i in range(3) for j in range(3)]
+    view = view_of(mw.plan(mw.MDP.from_transitions(steps + turns), 2, slack=0.1))["overview"]
+    assert (view["down"]["name"], view["down"]["falls"]) == ("row", True)
+    tops = dict(zip(view["down"]["values"], view["rows_at"], strict=True))
+    assert tops["0"] < tops["1"] < tops["2"]
+    assert not view_of(mw.plan(str(example_file("maintenance.csv")), 2, slack=0.07))["overview"]["down"]["falls"]
+
+
 def test_many_values_are_drawn_as_small_pictures():
     rows = []
     for a in range(12):
