@@ -15,7 +15,9 @@ NAN = float("nan")
     [
         (Condition("wear", 3, None), "wear 3 or more", "wear is 3 or more"),
         (Condition("wear", None, 1), "wear 1 or less", "wear is 1 or less"),
-        (Condition("wear", 2, 3), "wear 2 to 3", "wear is 2 to 3"),
+        (Condition("wear", 2, 3), "wear 2 or 3", "wear is 2 or 3"),
+        (Condition("wear", 1, 3), "wear 1 to 3", "wear is 1 to 3"),
+        (Condition("weight", 2.0, 3.0), "weight 2 to 3", "weight is 2 to 3"),
         (Condition("wear", 2, 2), "wear 2", "wear is 2"),
         (Condition("spare_parts", None, 1), "spare parts 1 or fewer", "spare parts are 1 or fewer"),
         (Condition("x", 3, None), "x ≥ 3", "x ≥ 3"),
@@ -50,9 +52,18 @@ def test_several_conditions_at_once():
     assert briefly([]) == "always"
     assert [spent(condition) for condition in (wear, parts, hot)] == [
         "at wear 3 or more",
-        "with parts 0",
+        "with 0 parts",
         "with hot true",
     ]
+    counts = [
+        Condition("parts", 1, 1),
+        Condition("parts", 1, 2),
+        Condition("boxes", 1, 1),
+        Condition("full_batteries", 1, 1),
+    ]
+    assert [*map(spent, counts)] == ["with 1 part", "with 1 or 2 parts", "with 1 box", "with 1 full battery"]
+    assert spent(Condition("parts", None, 1)) == "with 1 or fewer parts"
+    assert spent(Condition("x", 2, None)) == "with x ≥ 2"
 
 
 def test_plurals():

@@ -7,6 +7,7 @@ import re
 import pytest
 
 import manyways as mw
+from browser import needs_browser, opened, running_browser, serious_findings
 from manyways.gallery import EXAMPLES, example_file, write_gallery
 
 
@@ -47,3 +48,14 @@ def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(mw.OutputError, match="cannot write"):
         write_gallery(tmp_path / "file" / "pages", ("field",))
+
+
+@needs_browser
+def test_everyone_can_use_the_page_that_shows_them(tmp_path):
+    page, _ = write_gallery(tmp_path, ("maintenance",))
+    with running_browser() as browser, opened(browser, page.as_uri()) as shown:
+        assert serious_findings(shown) == []
+        shown.keyboard.press("Tab")
+        assert shown.evaluate("document.activeElement.getAttribute('href')") == "maintenance.html"
+        shown.keyboard.press("Tab")
+        assert shown.evaluate("document.activeElement.tagName") == "BODY", "the picture is the same link once more"

@@ -27,11 +27,11 @@ TRIPS, MOST_STEPS = 4000, 20_000
 SLIPS = 0.03
 """By luck, shares of so many trips are known to within about this."""
 TOLD = re.compile(
-    rf"One trip: reward (?P<mean>{NUMBER}) on average, (?P<middle>{NUMBER}) in the middle of all trips"
-    rf"(?:; (?:(?P<twentieth>1 in 20 has)|(?P<share>{PERCENT}) have) (?P<low>{NUMBER})(?P<less> or less)?)?\."
+    rf"One trip earns (?P<mean>{NUMBER}) on average \(median (?P<middle>{NUMBER})\)"
+    rf"(?:; (?:(?P<twentieth>1 in 20 earns)|(?P<share>{PERCENT}) of its trips earn) (?P<low>{NUMBER})(?P<less> or less)?)?\."
 )
 WORST = re.compile(
-    rf"Worst off in (?P<state>.+), which (?P<met>{PERCENT}) of its trips meet: reward (?P<ahead>{NUMBER}) is still to come there, "
+    rf"Worst off (?:at|in) (?P<state>.+), where (?P<met>{PERCENT}) of its trips come: reward (?P<ahead>{NUMBER}) is still to come there, "
     rf"(?P<first>{NUMBER}) at the start\."
 )
 
@@ -119,7 +119,7 @@ def test_one_trip(page):
             trip, worst = TOLD.fullmatch(sentence), WORST.fullmatch(sentence)
             assert trip or worst, f"no form for: {sentence}"
             if worst:
-                state = state_of(mdp, worst["state"])
+                state = state_of(mdp, worst["state"].strip("'"))
                 assert is_number(worst["first"], mean), sentence
                 assert is_percent(worst["met"], episode.ever_meets(state)), sentence
                 assert is_number(worst["ahead"], float(ahead[episode.met == state][0])), sentence

@@ -58,10 +58,10 @@ def test_closures_that_change_nothing_are_left_out(view):
 
 def test_what_is_said_of_a_trip_is_so_for_many_trips(rooms, view):
     told = re.compile(
-        r"One trip: reward (\S+) on average, (\S+) in the middle of all trips; (1 in 20 has|\S+ % have) (\S+) or less\."
+        r"One trip earns (\S+) on average \(median (\S+)\); (1 in 20 earns|\S+ % of its trips earn) (\S+) or less\."
     )
     worst = re.compile(
-        r"Worst off in (\S+), which (\S+) % of its trips meet: reward (\S+) is still to come there, (\S+) at"
+        r"Worst off at (\S+), where (\S+) % of its trips come: reward (\S+) is still to come there, (\S+) at"
     )
     ends, names = episode_ends(rooms.mdp), [rooms.mdp.state_name(s) for s in range(rooms.mdp.n_states)]
     for i, card in enumerate(view["cards"][:3]):
@@ -87,8 +87,8 @@ def test_what_is_said_of_changing_over(rooms, view):
                 assert text == ""
                 continue
             found = mw.switching(rooms, i, j)
-            assert f"Whoever watches {found.watched:.0f} trip" in text
-            most = re.search(r"costs up to (\S+) in reward, in (\S+)\.", text)
+            assert f"Watching {found.watched:.0f} trip" in text
+            most = re.search(r"costs up to (\S+) in reward, at (\S+)\.", text)
             if most:
                 state = [rooms.mdp.state_name(s) for s in range(rooms.mdp.n_states)].index(most[2])
                 assert float(most[1]) == pytest.approx(found.cost[state], rel=0.01)
@@ -128,7 +128,7 @@ def test_without_trips_steps_are_watched_from_the_start():
         ]
     )
     texts = view_of(mw.plan(mdp, 2, slack=0.1))["data"]["changes"]
-    assert texts[0][1]["text"].startswith("Whoever watches the first step can tell them apart")
+    assert texts[0][1]["text"].startswith("Watching the first step is enough to tell them apart")
 
 
 @needs_browser
@@ -169,9 +169,9 @@ def test_what_changing_over_costs_is_drawn(browser: Browser, report):
 @pytest.mark.parametrize(
     ("chances", "told"),
     [
-        ([0.176, 0.824], "; 18 % have 0"),
-        ([0.042, 0.958], "; 4.2 % have 0"),
-        ([0.02, 0.03, 0.95], "; 1 in 20 has 1 or less"),
+        ([0.176, 0.824], "; 18 % of its trips earn 0"),
+        ([0.042, 0.958], "; 4.2 % of its trips earn 0"),
+        ([0.02, 0.03, 0.95], "; 1 in 20 earns 1 or less"),
         ([1.0], ""),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,17 @@ def test_bars_are_the_time_on_the_action_taken(maintenance):
     assert seen > 8
 
 
+def test_the_first_row_is_on_top():
+    """A robot that goes down the rows of a table: its way to row 2 is drawn downwards, and the axis says so."""
+    steps = [(f"row{i}/column{j}", "go", f"row{(i + 1) % 3}/column{j}", 1.0, 1.0) for i in range(3) for j in range(3)]
+    turns = [(f"row{i}/column{j}", "turn", f"row{i}/column{(j + 1) % 3}", 1.0, 1.0) for i in range(3) for j in range(3)]
+    view = view_of(mw.plan(mw.MDP.from_transitions(steps + turns), 2, slack=0.1))["overview"]
+    assert (view["down"]["name"], view["down"]["falls"]) == ("row", True)
+    tops = dict(zip(view["down"]["values"], view["rows_at"], strict=True))
+    assert tops["0"] < tops["1"] < tops["2"]
+    assert not view_of(mw.plan(str(example_file("maintenance.csv")), 2, slack=0.07))["overview"]["down"]["falls"]
+
+
 def test_many_values_are_drawn_as_small_pictures():
     rows = []
     for a in range(12):
@@ -88,6 +101,21 @@ def test_the_graph_shows_the_steps_of_each_plan(commute):
     for x, y in boxes:
         assert half_x < x < drawn["width"] - half_x
         assert half_y < y < drawn["height"] - half_y
+
+
+def test_nothing_of_the_graph_is_cut_off():
+    """A ring of states: the arc from the last one back to the first goes far around the others."""
+    steps = [(f"s{i}", name, f"s{(i + 1) % 6}", 1.0, 1.0) for i in range(6) for name in ("go", "run")]
+    plans = mw.plan(mw.MDP.from_transitions(steps), 2, slack=0.1)
+    drawn = graph_overview(plans, survey_of(plans).by_state, [1, 2])
+    at = np.linspace(0, 1, 21)[:, None]
+    weights = np.hstack([(1 - at) ** 3, 3 * at * (1 - at) ** 2, 3 * at**2 * (1 - at), at**3])  # of Bezier's corners
+    low = np.array([drawn["left"], drawn["top"]])
+    high = low + np.array([drawn["width"], drawn["height"]])
+    for step in drawn["steps"]:
+        line = weights @ np.array(re.findall(r"-?\d+\.\d", step["d"]), float).reshape(4, 2)
+        assert (low < line).all()
+        assert (line < high).all()
 
 
 def test_models_with_many_states_have_no_graph():

@@ -205,7 +205,7 @@ def test_the_chosen_plan_is_handed_out_as_files(browser: Browser, rooms, tmp_pat
         page.locator("#plan-2").get_by_role("button", name="Choose").click()
         for ending in (".json", ".csv"):
             with page.expect_download() as download:
-                page.locator("#plan-2 .handed").get_by_role("link", name=ending, exact=True).click()
+                page.locator("#plan-2 .handed").get_by_role("link", name=f"policy{ending}", exact=True).click()
             assert download.value.suggested_filename == f"nine-rooms-7-plan2{ending}"
             download.value.save_as(tmp_path / f"policy{ending}")
             found = mw.load_policy(tmp_path / f"policy{ending}", plans.mdp)
@@ -221,6 +221,17 @@ def test_a_link_carries_the_choice(browser: Browser, report):
     with opened(browser, link) as page:
         assert page.locator("#plan-5").get_by_role("button", name="Chosen").is_visible()
         assert page.locator(".chosen").count() == 1
+
+
+@needs_browser
+def test_keyboards_skip_the_picture(browser: Browser, report):
+    """The picture has a stop for each door that can be closed; the link leads behind them, to the first plan."""
+    with opened(browser, report.as_uri()) as page:
+        assert page.locator("#closed [tabindex]").count() > 3
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.closest('.card').id") == "plan-1"
 
 
 @needs_browser

@@ -226,6 +226,12 @@ def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
     return told == {pair for pair in combinations(range(page.k), 2) if alike(page, *pair)}
 
 
+@form("difference", r"Only (?P<named>plans .+) are really different; all other pairs are alike\.")
+def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
+    told = {tuple(numbers_in(pair)) for pair in said["named"].split(", and ")}
+    return told == {pair for pair in combinations(range(page.k), 2) if not alike(page, *pair)}
+
+
 @form("difference", r"Of their (?P<pairs>[\d,]+) pairs, (?P<different>[\d,]+) are really different\.")
 def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
     pairs = list(combinations(range(page.k), 2))
@@ -397,13 +403,13 @@ def _part_holds(page: Page, i: int, part: str, same: list[int]) -> bool:
         return bool(truth.rewards[i] == (truth.rewards.max() if part.lower()[0] == "h" else truth.rewards.min()))
     if part in ("higher reward", "lower reward"):
         return all((truth.rewards[i] > truth.rewards[j]) == (part == "higher reward") for j in same)
+    rest = same or page.others[i]
+    if re.search(r" more often|^(more|less) time", part, re.IGNORECASE) and departs(page, i, part, rest):
+        return True
     time = re.fullmatch(r"(Mostly|Often|More time) ((?:with|at) .+)", part)
     if time:
         own, mean = compared(i, truth.time[:, conditions(page, time[2])].sum(axis=1))
         return own > 0.5 if time[1] == "Mostly" else own >= 0.25 and own >= 2 * mean
-    rest = same or page.others[i]
-    if re.search(r" more often|^more time", part):
-        return departs(page, i, part, rest)
     always = re.fullmatch(r"[Aa]lways (.+?)(?: where it can)?", part)
     if always:
         taken = action_of(page, always[1])
@@ -425,11 +431,11 @@ def _part_holds(page: Page, i: int, part: str, same: list[int]) -> bool:
 def departs(page: Page, i: int, words: str, others: list[int]) -> bool:
     """Whether a plan does what the words say and none of the others: "more time with x = 0", "orders at wear 2"."""
     x, state = page.truth.x, page.truth.state
-    more = re.fullmatch(r"(?:(more time)|(.+?) more often)(?: ((?:at|with|when) .+))?", words, re.IGNORECASE)
+    more = re.fullmatch(r"(?:(more|less) time|(.+?) more often)(?: ((?:at|with|when) .+))?", words, re.IGNORECASE)
     if more:
         taken = np.ones(len(state), bool) if more[1] else action_of(page, more[2])
         there = taken if more[3] is None else taken & conditions(page, more[3])[state]
-        time = x[:, there].sum(axis=1)
+        time = x[:, there].sum(axis=1) * (-1 if (more[1] or "").lower() == "less" else 1)
         return all(time[i] - time[j] >= 0.01 - 1e-9 for j in others)
     habit = re.fullmatch(r"(.+?)( only)? ((?:at|when) .+)", words)
     if habit is None:  # a part of the map
@@ -679,7 +685,11 @@ def conditions(page: Page, text: str) -> Bools:
 
 def _condition(page: Page, text: str) -> Bools:
     signs = re.fullmatch(r"(?:(\d+) ≤ )?(\w+) (=|≤|≥) (\d+)", text)
-    words = re.fullmatch(r"(.+?) (?:is |are )?(\d+)(?: (or more|or less|or fewer)| to (\d+))?", text)
+    counted = re.fullmatch(r"(\d+(?: or \w+| to \d+)?) ([a-z ]+)", text)  # "2 or more parts"
+    if counted:
+        plural = [name for name in page.mdp.variables if counted[2] in (name, name.removesuffix("s"))]
+        return _condition(page, f"{plural[0]} {counted[1]}")
+    words = re.fullmatch(r"(.+?) (?:is |are )?(\d+)(?: (or more|or less|or fewer)| (?:to|or) (\d+))?", text)
     if signs:
         low, name, sign, bound = signs.groups()
         values = page.mdp.variables[name]
@@ -738,7 +748,7 @@ def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     rf"(?: in the long run)?, where the others spend (?P<mean>{PERCENT}) on average\.",
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
-    place = f"in {said['where']}" if said["never"] == "Never visits" else said["where"]
+    place = f"in {said['where']}" if said["never"] == "Never visits" else said["where"].removeprefix("in states ")
     own, mean = compared(i, shares_in(page, place))
     return is_percent(said["mean"], mean) and (0 < own < 0.005 if "ardly" in said["never"] else own < 1e-8)
 
@@ -911,19 +921,28 @@ def test_sentences(page):
 def test_whom_plans_suit(page):
     """People are drawn at random, so only what the words say about the plan is computed again."""
     for i, card in enumerate(page.view["cards"]):
+        assert card["suits"] == "" or re.search("like|avoid", card["suits"])
         for wish, names in re.findall(r"(like|avoid) (.+?)(?= and would|\.$)", card["suits"]):
             for name in names.split(" and "):
                 times = _liked(page, name)
-                if times is not None:
-                    assert (times[i] > times.mean()) == (wish == "like"), card["suits"]
+                assert (times[i] > times.mean()) == (wish == "like"), card["suits"]
         assert bool(re.search(r"\d", card["suits"])) <= ("the state '" in card["suits"]), card["suits"]
 
 
-def _liked(page: Page, name: str) -> Floats | None:
-    """(k,) the time of each plan in what a person likes; None for parts of the map that labels are no part of."""
+def _liked(page: Page, name: str) -> Floats:
+    """(k,) the time of each plan in what a person likes: a ninth or a region of the map, a label, a state or an action."""
+    ninth = re.fullmatch(r"the ([\w-]+) of the map", name)
+    if ninth:
+        assert page.mdp.layout is not None
+        cells, (rows, columns) = page.mdp.layout.cells, page.mdp.layout.shape
+        down, across = 3 * (cells // columns) // rows, 3 * (cells % columns) // columns
+        words = ninth[1].split("-")
+        at = (1 + ("south" in words) - ("north" in words), 1 + ("east" in words) - ("west" in words))
+        return page.truth.time[:, (down == at[0]) & (across == at[1])].sum(axis=1)
     quoted = re.fullmatch(r"(the action|the state|places labelled) '(.+)'", name)
     if quoted is None:
-        return None
+        regions = find_regions(page.mdp)
+        return page.truth.time[:, regions.of_state == regions.names.index(name.removeprefix("the "))].sum(axis=1)
     if quoted[1] == "the action":
         return shares_of_action(page, quoted[2])
     return page.truth.time[:, where(page, f"in '{quoted[2]}'")[0]].sum(axis=1)

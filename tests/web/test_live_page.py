@@ -337,6 +337,10 @@ def test_a_ban_keeps_the_kept_plan_with_its_name_and_the_page_is_a_file(browser:
         assert "kept" in card(page, 1).inner_text()
         expect(card(page, 1).locator("[data-notes] .text")).to_have_text("fresh air")
         assert "bus" not in page.inner_text("#decisions") if page.locator("#decisions").count() else True
+        page.set_viewport_size({"width": 360, "height": 740})
+        assert page.evaluate("document.documentElement.scrollWidth") == 360, (
+            "names of sets are longer than a phone is wide"
+        )
         with page.expect_download() as download:
             page.get_by_role("link", name="Download this page").click()
         download.value.save_as(tmp_path / "page.html")

@@ -146,16 +146,25 @@ def test_another_behaviour_and_values_per_episode(plans):
 
 
 def test_a_ban_holds_and_kept_plans_are_carried_over():
-    rows = [("home", way, "work", 1.0, pay) for way, pay in (("bus", 3.0), ("bike", 3.0), ("walk", 2.9))]
-    old = mw.plan(mw.MDP.from_transitions([*rows, ("work", "back", "home", 1.0, 1.0)]), 3, slack=0.2)
-    way = {old.mdp.action_name(int(np.argmax(policy[:3]))): i for i, policy in enumerate(old.policies)}
-    request = PlanRequest(old.to_bytes(), 2, None, 0.2, 0, (old[way["walk"]].key,), 60, banned_actions=("bus",))
+    """Of four ways three were shown. One is kept, one is banned, one is to be replaced: the new one is the fourth."""
+    rows = [("home", way, "work", 1.0, pay) for way, pay in (("bus", 3.0), ("bike", 3.0), ("walk", 2.9), ("run", 2.9))]
+    mdp = mw.MDP.from_transitions([*rows, ("work", "back", "home", 1.0, 1.0)])
+    old = mw.plan(mdp, 3, slack=0.2)
+
+    def ways(plans: mw.PlanSet) -> list[str]:
+        home = [plans.mdp.state_name(s) for s in range(plans.mdp.n_states)].index("home")
+        return [
+            plans.mdp.action_name(int(np.argmax(policy * (plans.mdp.choice_state == home))))
+            for policy in plans.policies
+        ]
+
+    kept, banned, replaced = ways(old)
+    request = PlanRequest(old.to_bytes(), 2, None, 0.2, 0, (old[0].key,), 60, banned_actions=(banned,))
     answer = _plan(request, lambda _: None)
     new = mw.PlanSet.from_bytes(answer.archive, "planned")
-    assert sorted(new.mdp.action_name(int(np.argmax(policy[:2]))) for policy in new.policies) == ["bike", "walk"]
-    assert answer.renamed == ((old[way["walk"]].key, new[new.kept[0]].key),)
-    assert answer.label.endswith("1 kept, without bus")
-    with pytest.raises(
-        mw.SettingError, match=f"plan {way['bus'] + 1} cannot be kept: the plan does something in 'home'"
-    ):
-        _plan(dataclasses.replace(request, keep=(old[way["bus"]].key,)), lambda _: None)
+    assert set(ways(new)) == {"bus", "bike", "walk", "run"} - {banned, replaced}
+    assert kept in ways(new)
+    assert answer.renamed == ((old[0].key, new[new.kept[0]].key),)
+    assert answer.label.endswith(f"1 kept, without {banned}")
+    with pytest.raises(mw.SettingError, match="plan 2 cannot be kept: the plan does something in 'home'"):
+        _plan(dataclasses.replace(request, keep=(old[1].key,)), lambda _: None)

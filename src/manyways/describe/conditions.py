@@ -49,7 +49,7 @@ class Condition:
         """A few words for a table: "wear 3 or more", "x ≥ 3", "not broken", "destination red"."""
         name = shown(self.variable)
         if not self.values:
-            return self._in_symbols(name) if is_symbol(name) else f"{name} {self._range(name)}"
+            return self._in_symbols(name) if is_symbol(name) else f"{name} {self.bounds(name)}"
         if isinstance(self.values[0], bool):
             return _boolean(name, self.is_true)
         return f"{name} {'not ' if self.negated else ''}{_either(self.values)}"
@@ -60,7 +60,7 @@ class Condition:
         name = shown(self.variable)
         if not self.values:
             be = "are" if is_plural(name) else "is"
-            return self._in_symbols(name) if is_symbol(name) else f"{name} {be} {self._range(name)}"
+            return self._in_symbols(name) if is_symbol(name) else f"{name} {be} {self.bounds(name)}"
         if isinstance(self.values[0], bool):
             return _boolean(name, self.is_true)
         if not self.negated:
@@ -73,14 +73,20 @@ class Condition:
     def is_level(self) -> bool:
         """Whether it can stand after "at": "at wear 3 or more"."""
         name = shown(self.variable)
-        return not self.values and not is_symbol(name) and not is_plural(name)
+        return self.is_number and not is_symbol(name) and not is_plural(name)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is about bounds."""
+        return not self.values and (self.low is not None or self.high is not None)
 
     @property
     def is_true(self) -> bool:
         """For a boolean, which of the two it must be."""
         return bool(self.values[0]) != self.negated
 
-    def _range(self, name: str) -> str:
+    def bounds(self, name: str) -> str:
+        """The bounds in words: "3", "3 or more"; the name says whether it is "less" or "fewer"."""
         if self.low is None and self.high is None:
             return "known"
         if self.low is None:
@@ -89,7 +95,8 @@ class Condition:
             return f"{figure(self.low)} or more"
         if self.low == self.high:
             return figure(self.low)
-        return f"{figure(self.low)} to {figure(self.high)}"
+        whole = isinstance(self.low, int) and isinstance(self.high, int)
+        return f"{figure(self.low)} {'or' if whole and self.high == self.low + 1 else 'to'} {figure(self.high)}"
 
     def _in_symbols(self, name: str) -> str:
         if self.low is not None and self.low == self.high:
@@ -142,9 +149,12 @@ def when(conditions: Sequence[Condition]) -> str:
 
 
 def spent(condition: Condition) -> str:
-    """The condition after "spends time": "at wear 3 or more", "with parts 0", "with x ≥ 3"."""
+    """The condition after "spends time": "at wear 3 or more", "with 0 parts", "with x ≥ 3"."""
     if condition.is_level:
         return f"at {condition.brief}"
+    name = shown(condition.variable)
+    if condition.is_number and not is_symbol(name):
+        return f"with {condition.bounds(name)} {_singular(name) if condition.low == condition.high == 1 else name}"
     if condition.values and isinstance(condition.values[0], bool):
         return f"with {shown(condition.variable)} {str(condition.is_true).lower()}"
     return f"with {condition.brief}"
@@ -173,6 +183,13 @@ def is_symbol(name: str) -> bool:
 def is_plural(name: str) -> bool:
     """Whether a name is probably a plural: "parts", and not "status"."""
     return bool(re.search(r"[a-z]{2}s$", name)) and not re.search(r"(ss|us|is|as|ness)$", name)
+
+
+def _singular(name: str) -> str:
+    """ "part" for "parts", "battery" for "batteries", "box" for "boxes"."""
+    if name.endswith("ies"):
+        return f"{name[:-3]}y"
+    return re.sub(r"(?<=x|z|s)es$|(?<=ch|sh)es$|s$", "", name)
 
 
 def _boolean(name: str, is_true: bool) -> str:

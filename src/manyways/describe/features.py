@@ -102,7 +102,8 @@ def level_features(survey: Survey) -> Iterator[Feature]:
             if not told and len(kept) < RANGES_OF_EACH:
                 kept.append(time)
                 where = spent(condition)
-                never, hardly = f"Is never {where}", f"Is hardly ever {where}"
+                there = where if condition.is_level else f"in states {where}"
+                never, hardly = f"Is never {there}", f"Is hardly ever {there}"
                 yield Feature("level", "Spends", f"{after} {where}", never, hardly, where, time, time)
 
 

@@ -119,6 +119,8 @@ def _more(survey: Survey, plan: int, others: list[int]) -> Iterator[tuple[str, f
         for condition, mask in ranges_of(name, values):
             there = survey.by_state[:, mask].sum(axis=1)
             yield f"more time {spent(condition)}", float((there[plan] - there[others]).min())
+            if condition.low == condition.high:  # shorter than the range of all other values
+                yield f"less time {spent(condition)}", float((there[others] - there[plan]).min())
             rows = mask[mdp.choice_state]
             time = np.stack([np.bincount(taken[rows], x[rows], len(names)) for x in plans.occupancies[[plan, *others]]])
             action = int(np.argmax((time[0] - time[1:]).min(axis=0)))

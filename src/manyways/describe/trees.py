@@ -53,8 +53,8 @@ class Column:
         """The condition that the value lies between two of the values, given by their positions."""
         last = len(self.values) - 1
         low, high = (low if high != 0 else 0), (high if low != last else last)
-        least = None if low is None else float(self.values[low])
-        return Condition(self.name, least, None if high is None else float(self.values[high]))
+        least = None if low is None else self.values[low].item()
+        return Condition(self.name, least, None if high is None else self.values[high].item())
 
 
 @dataclass(frozen=True)

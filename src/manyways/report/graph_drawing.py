@@ -48,8 +48,6 @@ def graph_overview(plans: PlanSet, by_state: Floats, tints: Sequence[int]) -> di
     frame = _frame(len(layers), max(map(len, layers)))
     along, aside = _places(layers, among, frame)
     x, y = (along, aside) if frame.columns else (aside, along)
-    width = max(x.values()) + BOX_WIDTH / 2 + MARGIN
-    height = max(y.values()) + BOX_HEIGHT / 2 + MARGIN
     shown = [i for i in range(plans.k) if tints[i]]
     lanes: dict[tuple[int, int], list[int]] = defaultdict(list)
     for i in shown:
@@ -57,10 +55,24 @@ def graph_overview(plans: PlanSet, by_state: Floats, tints: Sequence[int]) -> di
             if pair in among:
                 lanes[_unordered(pair)].append(i)
     most = by_state.max()
+    curves = [
+        (i, share, *_curve(pair, along, aside, _lane(lanes[_unordered(pair)], i), frame))
+        for i in shown
+        for pair, share in sorted(flows[i].items())
+        if pair in among
+    ]
+    boxes = np.array([(x[s], y[s]) for s in states.tolist()])
+    half = np.array([BOX_WIDTH, BOX_HEIGHT]) / 2 + MARGIN
+    reached = np.vstack(
+        [boxes - half, boxes + half, *(corners + end for *_, corners in curves for end in (-LANE, LANE))]
+    )
+    (left, top), (width, height) = reached.min(axis=0), np.ptp(reached, axis=0)
     return {
-        "width": round(width, 1),
-        "height": round(height, 1),
-        "pixel": round(width / 690.0, 3),
+        "left": round(float(left), 1),
+        "top": round(float(top), 1),
+        "width": round(float(width), 1),
+        "height": round(float(height), 1),
+        "pixel": round(float(width) / 690.0, 3),
         "box": {"width": BOX_WIDTH, "height": BOX_HEIGHT},
         "states": [
             {
@@ -78,11 +90,8 @@ def graph_overview(plans: PlanSet, by_state: Floats, tints: Sequence[int]) -> di
             for s in states.tolist()
         ],
         "steps": [
-            {"plan": i, "tint": tints[i], "width": round(1.4 + 4 * float(np.sqrt(share)), 2)}
-            | _curve(pair, along, aside, _lane(lanes[_unordered(pair)], i), frame)
-            for i in shown
-            for pair, share in sorted(flows[i].items())
-            if pair in among
+            {"plan": i, "tint": tints[i], "width": round(1.4 + 4 * float(np.sqrt(share)), 2)} | curve
+            for i, share, curve, _ in curves
         ],
     }
 
@@ -165,14 +174,16 @@ def _lane(users: list[int], plan: int) -> float:
 
 def _curve(
     pair: tuple[int, int], along: dict[int, float], aside: dict[int, float], lane: float, frame: _Frame
-) -> dict[str, Any]:
-    """The line of a step: straight on to a later layer, an arc back to an earlier one, a loop to the state itself."""
+) -> tuple[dict[str, Any], Floats]:
+    """The line of a step, and (4, 2) corners between which it lies: straight on to a later layer, an arc back to an earlier one,
+    a loop to the state itself."""
     s, t = pair
     if s == t:
         x, y = (along[s], aside[s]) if frame.columns else (aside[s], along[s])
         rise = 14 + abs(lane)
         left, top = x - BOX_WIDTH / 2 + 14, y - BOX_HEIGHT / 2
-        return {"d": f"M{left:.1f} {top:.1f}c-4 {-rise:.1f} 28 {-rise:.1f} 24 0", "tip": None}
+        corners = np.array([(left, top), (left - 4, top - rise), (left + 28, top - rise), (left + 24, top)])
+        return {"d": _path(corners), "tip": None}, corners
     apart = along[t] - along[s]
     if apart > 0:
         a, b = (along[s] + frame.half_along, aside[s] + lane), (along[t] - frame.half_along, aside[t] + lane)
@@ -191,9 +202,13 @@ def _curve(
     corners = np.array(points)
     middle = np.array([1, 3, 3, 1]) @ corners / 8
     across, down = np.array([-1, -1, 1, 1]) @ corners
-    text = "M{:.1f} {:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}".format(*corners.ravel())
     tip = {"x": round(float(middle[0]), 1), "y": round(float(middle[1]), 1)}
-    return {"d": text, "tip": tip | {"turn": round(float(np.degrees(np.arctan2(down, across))), 1)}}
+    turn = round(float(np.degrees(np.arctan2(down, across))), 1)
+    return {"d": _path(corners), "tip": tip | {"turn": turn}}, corners
+
+
+def _path(corners: Floats) -> str:
+    return "M{:.1f} {:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}".format(*corners.ravel())
 
 
 def _cut(name: str) -> str:

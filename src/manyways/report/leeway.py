@@ -14,7 +14,7 @@ from manyways.types import Bools, Floats
 
 MOST_PLACES, MOST_STATES = 12, 20_000
 """Two linear problems are solved for each place, so larger models get no bars; `manyways freedom` has no such limit."""
-REGIONS_UP_TO = 5_000
+REGIONS_UP_TO = 2_500
 """In models with more states than this, rooms and passages are left to `manyways freedom --by regions`: they take long."""
 OVERLAP = 4.0
 """Marks nearer than this, in percent of the longest bar, are drawn as one."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from manyways.changing_over import Switching, switching
+from manyways.describe.remarks import place_of
 from manyways.describe.wording import ROUNDED, Terms, counted, number, percent, raised, terms_of
 from manyways.errors import SettingError, SolverError
 from manyways.model.closures import Closure, closures
@@ -108,12 +109,12 @@ def _trip_told(mdp: MDP, card: Risk) -> tuple[str, ...]:
     if card.returns is not None and sharp and card.spread > 1e-9 * (abs(card.mean) + 1):
         mean, middle = (number(float(terms.shown(value))) for value in (card.mean, card.returns.quantile(0.5)))
         worst = _worst_told(card.returns, terms)
-        told.append(f"One trip: {terms.noun} {mean} on average, {middle} in the middle of all trips{worst}.")
+        told.append(f"One trip {terms.verb}s {mean} on average (median {middle}){worst}.")
     if card.worst is not None and card.worst.met < 1 and card.worst.to_come < card.worst.at_start:
         ahead, first = (number(float(terms.shown(value))) for value in (card.worst.to_come, card.worst.at_start))
         told.append(
-            f"Worst off in {card.worst.name}, which {percent(card.worst.met)} of its trips meet: {terms.noun} {ahead} is still "
-            f"to come there, {first} at the start."
+            f"Worst off {place_of(mdp, card.worst.state)}, where {percent(card.worst.met)} of its trips come: "
+            f"{terms.noun} {ahead} is still to come there, {first} at the start."
         )
     return tuple(told)
 
@@ -128,7 +129,7 @@ def _worst_told(returns: Returns, terms: Terms) -> str:
             return ""
         low = float(met[-2])
     share = float(returns.chances[returns.values <= low].sum()) / total
-    who = "1 in 20 has" if abs(share - 0.05) <= 0.005 else f"{percent(share)} have"
+    who = f"1 in 20 {terms.verb}s" if abs(share - 0.05) <= 0.005 else f"{percent(share)} of its trips {terms.verb}"
     beyond = "" if low <= met[0] else f" or {'less' if terms.sign > 0 else 'more'}"
     return f"; {who} {number(float(terms.shown(low)))}{beyond}"
 
@@ -159,12 +160,12 @@ def _change(plans: PlanSet, canvas: Canvas | None, i: int, j: int) -> dict[str, 
 
 def _watching(found: Switching) -> str:
     if np.isinf(found.watched):
-        return "Nobody who only watches can tell them apart."
+        return "Watching is not enough to tell them apart."
     if found.counted_in == "trips":
         seen = counted(found.watched, "trip")
     else:  # steps from the start on
         seen = "the first step" if found.watched == 1 else f"the first {counted(found.watched, 'step')}"
-    return f"Whoever watches {seen} can tell them apart, wrong at most once in 20 times."
+    return f"Watching {seen} is enough to tell them apart with at most 5 % errors."
 
 
 def _cost_told(plans: PlanSet, found: Switching) -> str:
@@ -178,7 +179,7 @@ def _cost_told(plans: PlanSet, found: Switching) -> str:
         return f"Changing over from plan {one} to plan {other} on the way costs next to nothing anywhere."
     worst = int(usual[np.argmax(found.cost[usual])])
     noun = terms_of(plans.mdp).noun
-    most = f"{number(float(found.cost[worst]))} in {noun}, in {plans.mdp.state_name(worst)}"
+    most = f"{number(float(found.cost[worst]))} in {noun}, {place_of(plans.mdp, worst)}"
     if free <= 0:
         return f"Changing over from plan {one} to plan {other} on the way costs up to {most}."
     where = f"where plan {one} spends {percent(free)} of its time"

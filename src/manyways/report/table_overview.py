@@ -39,13 +39,16 @@ def table_overview(survey: Survey, tints: Sequence[int]) -> dict[str, Any] | Non
     names = [_axis(mdp, name, survey.by_state) for name in pair]
     (down_values, down), (across_values, across) = sorted(names, key=lambda axis: len(axis[0]))
     down_name, across_name = sorted(pair, key=lambda name: len(names[pair.index(name)][0]))
+    falls = _is_row(down_name)
+    if falls:
+        down_values, down = down_values[::-1], np.where(down < 0, down, len(down_values) - 1 - down)
     cells = down * len(across_values) + across
     size = len(down_values) * len(across_values)
     shown = [i for i in range(plans.k) if tints[i]]
     colours = action_colours(mdp, plans.occupancies)
     time, action = zip(*(_over(mdp, plans.occupancies[i], cells, size) for i in shown), strict=True)
     picture = {
-        "down": {"name": short(down_name), "values": down_values},
+        "down": {"name": short(down_name), "values": down_values, "falls": falls},
         "across": {"name": short(across_name), "values": across_values},
         "forced": not deciding_states(mdp)[(survey.by_state > NEVER).any(axis=0)].all(),
         "actions": [
@@ -72,6 +75,11 @@ def _axis(mdp: MDP, name: str, by_state: Floats) -> tuple[list[str], Ints]:
     place = np.minimum(np.searchsorted(met, values), len(met) - 1)
     number = np.where(met[place] == values, place, -1)
     return [_cut(short(_plain(value))) for value in met.tolist()], number
+
+
+def _is_row(name: str) -> bool:
+    """Whether a variable counts the rows of a map or a table, whose first row is on top."""
+    return name.replace("_", " ").split()[-1:] == ["row"]
 
 
 def _cut(text: str) -> str:

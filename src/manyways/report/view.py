@@ -213,7 +213,11 @@ def _difference(survey: Survey) -> str:
         return "They are alike and differ only in detail."
     groups = alike_groups(survey)
     if len(groups) > NAMED_GROUPS or max(map(len, groups)) > NAMED_PLANS:
-        return f"Of their {len(pairs):,} pairs, {len(pairs) - len(alike):,} are really different."
+        different = [pair for pair in pairs if pair not in alike]
+        if len(different) > NAMED_GROUPS:
+            return f"Of their {len(pairs):,} pairs, {len(different):,} are really different."
+        named = ", and ".join(f"plans {one + 1} and {other + 1}" for one, other in different)
+        return f"Only {named} are really different; all other pairs are alike."
     share = "share most of their way" if likeness.near is not None else "are alike"
     named = []
     for group in groups:

@@ -182,7 +182,7 @@ def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> Planned
     kept = [i for i in range(old.k) if old[i].key in request.keep]
     replaced = [i for i in range(old.k) if i not in kept] if kept else []
     keep = [_carried(old, i, mdp) for i in kept]
-    avoid = [old.policies[i] for i in replaced] if mdp is old.mdp else []
+    avoid = _avoided(old, replaced, mdp)
     limits = old.limits
     floor = limits.floor if request.slack is None and limits.slack is None else None
     limited = not (request.slack is None and floor is None and limits.longer is None)
@@ -220,6 +220,17 @@ def _carried(old: PlanSet, i: int, mdp: MDP) -> Floats:
         return old[i].policy.on(mdp).probabilities
     except SettingError as error:
         raise SettingError(f"plan {i + 1} cannot be kept: {error}") from None
+
+
+def _avoided(old: PlanSet, replaced: list[int], mdp: MDP) -> list[Floats]:
+    """The plans that were to be replaced, except those that do what is banned: they cannot come back anyway."""
+    found = []
+    for i in replaced:
+        try:
+            found.append(_carried(old, i, mdp))
+        except SettingError:
+            continue
+    return found
 
 
 def _more_like(request: PlanRequest, old: PlanSet, progress: Callable[[Progress], None]) -> PlannedSet:

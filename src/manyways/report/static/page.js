@@ -281,7 +281,7 @@ function takePlan(plan) {
 function handedOut(plan) {
   const line = element("p", { className: "row" }), files = filesOf(plan);
   if (files.length) line.append("Take it with you: ", ...files.flatMap(([name, type, content]) => {
-    const link = element("a", { download: `${data.file}-plan${plan + 1}${name}`, href: URL.createObjectURL(new Blob([content()], { type })), textContent: name.replace(/^-/, "") });
+    const link = element("a", { download: `${data.file}-plan${plan + 1}${name}`, href: URL.createObjectURL(new Blob([content()], { type })), textContent: name.replace(/^-/, "").replace(/^\./, "policy.") });
     return [link, " "];
   }));
   const here = element("label", { textContent: "Link to this choice " });
