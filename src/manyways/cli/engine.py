@@ -50,11 +50,14 @@ def plan_on(
         _plan(team, source, options, given, out, as_json)
     except ManywaysError as error:
         _end(team, BAD_INPUT, error.on_command_line)
-    except EndNow:
-        print("manyways: interrupted", file=sys.stderr, flush=True)
+    except KeyboardInterrupt as interrupt:
+        if team.size == 1:
+            raise
+        if team.rank == 0 and options["workers"] is None:  # otherwise the process that has started this one says it
+            print("manyways: interrupted", file=sys.stderr, flush=True)
+        if not isinstance(interrupt, EndNow):
+            team.comm.Barrier()
         team.comm.Abort(INTERRUPTED)
-    except KeyboardInterrupt:
-        _end(team, INTERRUPTED, "interrupted")
     except (typer.Exit, SystemExit):
         raise
     except BaseException as error:  # only this process knows of it: the others would wait for it forever
@@ -90,9 +93,10 @@ def _started(processes: int) -> int:
     code = mpirun.wait()
     if code in (0, BAD_INPUT, FAILED, INTERRUPTED):
         return code
-    reason = "interrupted" if told else f"one of the {processes} processes has died, so all have ended"
-    print(f"manyways: {reason}", file=sys.stderr)
-    return INTERRUPTED if told else FAILED
+    if told:
+        return INTERRUPTED
+    print(f"manyways: one of the {processes} processes has died, so all have ended", file=sys.stderr)
+    return FAILED
 
 
 def _end(team: Team, code: int, message: str) -> None:

@@ -168,8 +168,8 @@ def plan(
         given = [name for name, value in options.items() if value != SETTINGS[name].default]
         others = {"keep": keep, "picture": picture, "report": report}
         given += [name for name, value in others.items() if value is not None]
-        objective, behaviour = _objective(options), _behaviour(options)
-        plan_on(engine, source, {**options, "objective": objective, "behaviour": behaviour}, given, out, as_json)
+        made = {"objective": _objective(options), "behaviour": _behaviour(options)}
+        plan_on(engine, source, {**options, **made}, given, out, as_json)
         return
 
     for path in (out, report):

@@ -38,6 +38,11 @@ FORCING, TIMED = 1e-7, 1e-5
 """How accurate solves are: for values relative to the distance of the bounds, for times relative to a step."""
 TIGHTEST = 0.03
 """Of the wanted distance of the bounds: no solve is more accurate than this, except at the end."""
+AS_TIGHT_AS_ROUNDING = 1e-3 * TIGHTEST
+MARGIN = 1e-13
+"""A choice replaces another one if it is better by more than this, relative to the largest value. Where one value is huge,
+this may hide what matters elsewhere: if no choice changes and the bounds do not meet, margin and solves become tighter together,
+a few times."""
 MASS_LEFT = 1e-14
 
 
@@ -149,13 +154,13 @@ class SharedOracle:
             found = self._survey(c, at)
             lower, upper = max(lower, found.bottom), min(upper, found.top)
             gap, goal = found.top - lower, min(TOLERANCE * found.scale, wanted)
-            if 0 <= found.top - found.bottom <= goal or (changes == 0 and tight < 1e-3 * TIGHTEST):
+            if 0 <= found.top - found.bottom <= goal or tight < AS_TIGHT_AS_ROUNDING:
                 return self._answer(c, at, system, found.top)
             if stays and abs(found.top - floor) <= goal:
                 system.close()
                 return self._staying(at, stay, floor, found.top)
-            changes = self._improve(c, at, 1e-13 * (found.scale + found.height))
-            if not changes:
+            changes = self._improve(c, at, MARGIN * tight / TIGHTEST * (found.scale + found.height))
+            if not changes or tight < TIGHTEST:
                 tight /= 10
         raise SolverError(TOO_SLOW)
 
@@ -173,11 +178,11 @@ class SharedOracle:
             self._solve(system, c[at.choice], at.h, enough)
             found = self._survey(c, at)
             gap = found.top - found.bottom
-            if 0 <= gap <= min(TOLERANCE * found.scale, wanted) or (changes == 0 and tight < 1e-3 * TIGHTEST):
+            if 0 <= gap <= min(TOLERANCE * found.scale, wanted) or tight < AS_TIGHT_AS_ROUNDING:
                 start = (1 - self.discount) * self.part.start
                 return self._answer(c, at, system, found.top + float(start @ at.h))
-            changes = self._improve(c, at, 1e-13 * (found.scale + found.height))
-            if not changes:
+            changes = self._improve(c, at, MARGIN * tight / TIGHTEST * (found.scale + found.height))
+            if not changes or tight < TIGHTEST:
                 tight /= 10
         raise SolverError(TOO_SLOW)
 

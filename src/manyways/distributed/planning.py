@@ -28,8 +28,15 @@ from manyways.kernels.threads import one_blas_thread
 from manyways.methods import Ascent, Halted, Progress, Status, VertexAscent
 from manyways.methods.climb import SAME
 from manyways.model.mdp import MDP
-from manyways.objectives import MeanDivergence, Objective, Representative, SetObjective
-from manyways.objectives.tradeoff import DiversityObjective
+from manyways.objectives import (
+    DeterminantDivergence,
+    LeastDivergence,
+    MeanDivergence,
+    Objective,
+    Representative,
+    SetObjective,
+    SpreadDivergence,
+)
 from manyways.planning import library_versions
 from manyways.plans import Certificate
 from manyways.plans.checker import unit_for
@@ -40,6 +47,10 @@ from manyways.types import Floats
 
 FEWEST = 20
 """States. Methods treat smaller models in ways that need the whole model."""
+
+
+USABLE = (MeanDivergence, LeastDivergence, SpreadDivergence, DeterminantDivergence, Representative)
+"""Objectives that need sums over choices only, and distances between plans."""
 
 
 class _SharedAscent(VertexAscent):
@@ -119,11 +130,10 @@ def plan_together(
 
 def _usable(aim: Objective) -> Objective:
     """The objective, if it can be computed on several machines."""
-    if isinstance(aim, (DiversityObjective, Representative)):
-        return aim
-    raise SettingError(
-        f"{aim!r:.100} needs the whole model; plan without the engine, or use MeanDivergence or Representative"
-    )
+    if not isinstance(aim, USABLE):
+        words = ", ".join(kind.__name__ for kind in USABLE)
+        raise SettingError(f"{aim!r:.100} cannot be computed on several machines: use one of {words}")
+    return aim
 
 
 def _worth(aim: Objective, part: ModelPart, compared: LinearMap) -> SetObjective:

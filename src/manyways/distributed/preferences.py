@@ -41,16 +41,19 @@ class _SharedFamily(Family):
 
     Attributes:
         mine: which of the worths are of places of this process.
-        here: the numbers that these places have in this process, which has `own` places.
+        here: the numbers that these places have in this process.
+        own: how many places this process has.
+        count: R.
     """
 
     mine: Any = ()
     here: Any = ()
     own: int = 0
+    count: int = 0
 
     def image(self, x: Any) -> Floats:
         """(..., n) -> (..., R), of all processes."""
-        found = np.zeros((*x.shape[:-1], np.size(self.places)))
+        found = np.zeros((*x.shape[:-1], self.count))
         found[..., self.mine] = plain(self.map.forward(x))[..., self.here]
         return over_all(x, found)
 
@@ -64,7 +67,7 @@ class _SharedFamily(Family):
 def _family(name: str, walk: SharedWalk, places: Ints, noise: int, worths: Callable[[Floats], Floats]) -> Family:
     lo = walk.places_of.lo
     mine = np.flatnonzero((places >= lo) & (places < lo + walk.places_of.own))
-    return _SharedFamily(name, walk, places, noise, worths, mine, places[mine] - lo, walk.places_of.own)
+    return _SharedFamily(name, walk, places, noise, worths, mine, places[mine] - lo, walk.places_of.own, len(places))
 
 
 def preferences_of(aim: Representative, part: ModelPart) -> Representative:
