@@ -142,13 +142,13 @@ def walk_on(part: ModelPart, radius: float) -> SharedWalk:
         label = label if side < 2 else _blocks(part, row, column, where // side, label)
     place, cuts = _numbered(part, label)
     apart = place[row] != place[column]
-    edges = _with_their_owners(team, cuts, np.unique(np.column_stack([place[row], place[column]])[apart], axis=0))
+    edges = _with_their_owners(team, cuts, np.column_stack([place[row[apart]], place[column[apart]]]))
     lo, hi = cuts[team.rank : team.rank + 2]
     mentioned = np.unique(np.concatenate([edges[:, 1], place[: part.own]]))
     places = Places(team, cuts, mentioned[(mentioned < lo) | (mentioned >= hi)])
     ends = places.here(edges[:, 0]), places.here(edges[:, 1])
     joined = sparse.csr_array((np.ones(len(edges)), ends), shape=(places.own, places.known))
-    joined.data[:] = 1.0  # what several processes have found is one edge
+    joined.data[:] = 1.0  # moves between the same places are one edge
     at = places.here(place[: part.own])
     centres = None if where is None else _centres(places, at, where[: part.own])
     return SharedWalk(places, at[part.owner], joined, _steps(places, joined, centres, radius))
