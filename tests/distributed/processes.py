@@ -20,6 +20,7 @@ TIMEOUT_S = 240
 ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_mpi_yield_when_idle": "1",  # else processes that wait keep the others from working
     "OPENBLAS_NUM_THREADS": "1",
 }
 

@@ -237,7 +237,7 @@ def test_ctrl_c_reaches_the_processes_that_were_started(signals, code, told, end
         err = process.communicate(timeout=60)[1]
     finally:
         process.kill()
-    assert (tmp_path / "words").read_text().startswith("--quiet --oversubscribe -n 2 ")
+    assert (tmp_path / "words").read_text().startswith("--quiet --oversubscribe --mca mpi_yield_when_idle 1 -n 2 ")
     assert (tmp_path / "words").read_text().endswith("-m manyways plan rooms.h5 --engine petsc --workers 2")
     assert (tmp_path / "told").read_text() == told
     assert (process.returncode, err) == (ended, message)

@@ -86,7 +86,8 @@ def _started(processes: int) -> int:
         told.append(number)
         mpirun.send_signal(signal.SIGUSR1 if first else signal.SIGTERM)
 
-    words = ["mpirun", "--quiet", "--oversubscribe", "-n", str(processes), *again]
+    # Processes that wait for others must not keep these from working, where there are more of them than cores.
+    words = ["mpirun", "--quiet", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-n", str(processes), *again]
     mpirun = subprocess.Popen(words, start_new_session=True)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, tell)
