@@ -22,9 +22,9 @@ SOLVER_BYTES, VECTOR_BYTES = 375, 8
 entry of a vector over choices."""
 VECTORS, VECTORS_PER_PLAN = 14, 3
 """Vectors over choices that a search has at its peak: some, and some for each plan."""
-NS_PER_ITERATION = 210
+NS_PER_ITERATION = 115
 """Time of one process per own state and inner iteration, everything else of the solve included."""
-ITERATIONS, DIAMETER = 282, 2_000
+ITERATIONS, DIAMETER = 307, 2_000
 """Inner iterations of a cold solve at some number of steps across the model; they grow with it at most in proportion."""
 WARM, SOLVES = 0.4, 16
 """Time of a warm solve relative to a cold one; solves of a search with k=2."""

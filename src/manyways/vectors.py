@@ -30,6 +30,7 @@ ELEMENT_BY_ELEMENT: set[Callable[..., Any]] = {
     np.ones_like,
     np.copy,
     np.stack,
+    np.vstack,
     np.broadcast_to,
 }
 """Functions of numpy, beside the universal ones, that treat the entries of the last axis alike."""

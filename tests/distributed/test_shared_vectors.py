@@ -69,6 +69,7 @@ BY_ENTRY = {
     "larger": np.maximum,
     "where": lambda a, b: np.where(a > 0, a, b),
     "rows": lambda a, b: np.stack([a[0], b[1]]),
+    "rows below rows": lambda a, b: np.vstack([a, b[0]]),
     "sum of rows": lambda a, _: a.sum(axis=0),
     "mixture of rows": lambda a, _: np.array([0.1, 0.2, 0.3, 0.4]) @ a,
     "without a row": lambda a, _: np.delete(a, 1, axis=0),

@@ -69,7 +69,7 @@ def test_everything_that_a_model_has_is_kept(tmp_path):
         np.testing.assert_array_equal(getattr(again.layout, name), getattr(mdp.layout, name))
 
 
-def test_a_text_that_ends_in_nul_is_refused(tmp_path):
+def test_a_text_that_ends_in_nul_loses_it_already_in_numpy(tmp_path):
     mdp = mw.MDP.from_dense(np.ones((1, 1, 1)), [0.0])
     arrays = {"text": np.array(["a\0"], dtype="U2")}
     assert arrays["text"][0] == "a", "numpy itself drops it"

@@ -69,11 +69,7 @@ class Near(Behaviour):
             return Grouping(mdp.choice_state)
         graph, radius = two_way_moves(mdp), self.radius
         if not graph.nnz:
-            raise SettingError(
-                f"no move of {mdp.name} can be made both ways, so no state is near another; ",
-                in_python="use Labels() or States()",
-                on_command_line="use --behaviour labels or states",
-            )
+            raise no_neighbours(mdp.name)
         place, where = np.arange(mdp.n_states), None
         if mdp.layout is not None:
             radius = min(radius / (mdp.layout.metres_per_cell or 1.0), np.hypot(*mdp.layout.shape))
@@ -86,6 +82,15 @@ class Near(Behaviour):
 
     def describe(self) -> str:
         return f"in which neighbourhoods time is spent (radius {self.radius:g})"
+
+
+def no_neighbours(name: str) -> SettingError:
+    """The error of a model in which nothing is near anything else."""
+    return SettingError(
+        f"no move of {name} can be made both ways, so no state is near another; ",
+        in_python="use Labels() or States()",
+        on_command_line="use --behaviour labels or states",
+    )
 
 
 def two_way_moves(mdp: MDP) -> Sparse:
@@ -102,9 +107,14 @@ def two_way_moves(mdp: MDP) -> Sparse:
     return sparse.csr_array((np.ones(apart.sum()), (both.row[apart], both.col[apart])), shape=both.shape)
 
 
+def block_side(radius: float) -> int:
+    """The side of the squares in which cells are merged into blocks, in cells; below 2 they are not merged."""
+    return int(radius / BLOCKS_PER_RADIUS)
+
+
 def _blocks(graph: Sparse, where: Floats, radius: float) -> Ints:
     """(S,) the block of each state: connected states in a square of about a quarter of the radius."""
-    side = int(radius / BLOCKS_PER_RADIUS)
+    side = block_side(radius)
     if side < 2:
         return np.arange(len(where))
     square = where // side
@@ -138,4 +148,9 @@ def _steps(graph: Sparse, where: Floats | None, radius: float) -> int:
     if not squared.any():  # no map, or one that draws all states in one cell: a move has the length 1
         squared = np.ones(len(edges.row))
     by_place = np.bincount(edges.row, weights=squared, minlength=len(moves)) / (moves + 1)
-    return round(min(min(radius, MOST_STEPS) ** 2 / by_place[moves > 0].mean(), MOST_STEPS))
+    return steps_for(radius, float(by_place[moves > 0].mean()))
+
+
+def steps_for(radius: float, mean_squared: float) -> int:
+    """The number of steps of a walk whose steps have this mean squared length."""
+    return round(min(min(radius, MOST_STEPS) ** 2 / mean_squared, MOST_STEPS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from inspect import Parameter, signature
 from pathlib import Path
@@ -38,7 +39,9 @@ from manyways.cli.exit_codes import FAILED
 from manyways.cli.tables import certificate_json, certificate_table, print_plans
 
 if TYPE_CHECKING:
+    from manyways.behaviours import Behaviour
     from manyways.model.mdp import MDP
+    from manyways.objectives import Objective
     from manyways.plans import PlanSet
     from manyways.polytope import Criterion
     from manyways.registry import Registry
@@ -146,8 +149,8 @@ def plan(
     engine: Annotated[
         str | None,
         typer.Option(
-            help="Where to plan: petsc for models larger than one machine, in an .h5 file and started with mpirun; by default "
-            "in this process."
+            help="Where to plan: petsc for models larger than one machine, in an .h5 file and started with mpirun, or on this "
+            "machine in as many processes as --workers says; by default in this process."
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Save the plans to this file (.mw).")] = None,
@@ -165,7 +168,8 @@ def plan(
         given = [name for name, value in options.items() if value != SETTINGS[name].default]
         others = {"keep": keep, "picture": picture, "report": report}
         given += [name for name, value in others.items() if value is not None]
-        plan_on(engine, source, options, given, out, as_json)
+        made = {"objective": _objective(options), "behaviour": _behaviour(options)}
+        plan_on(engine, source, {**options, **made}, given, out, as_json)
         return
 
     for path in (out, report):
@@ -192,25 +196,22 @@ SETTINGS: dict[str, Parameter] = {
 
 def planned(source: str, *, quiet: bool = False, keep: str | None = None, **options: Any) -> PlanSet:
     """The plans that options of `plan` ask for; those that are not given have their defaults."""
-    from manyways.behaviours import BEHAVIOURS
     from manyways.methods import METHODS
-    from manyways.objectives import OBJECTIVES
 
     given = {name: options.get(name, parameter.default) for name, parameter in SETTINGS.items()}
-    tradeoff, apart, fewer, workers = (given[name] for name in ("tradeoff", "apart", "fewer", "workers"))
-    diversity = _diversity(given["purpose"], given["diversity"], tradeoff)
-    behaviour = given["behaviour"] or ("near" if apart is not None else "state-actions")
+    tradeoff, fewer, workers = (given[name] for name in ("tradeoff", "fewer", "workers"))
+    objective = _objective(given)
     return read_and_plan(
         with_settings(source, **{name: given[name] for name in OF_THE_MODEL}),
         given["k"],
-        tradeoff if diversity is None else None,
+        tradeoff if objective is None else None,
         _criterion(given["discount"], given["per"], given["longest"]),
         quiet=quiet,
         keep=keep,
         fewer=tradeoff is None if fewer is None else fewer,
         method=_instance(METHODS, given["method"], starts=given["starts"], workers=workers),
-        behaviour=_instance(BEHAVIOURS, behaviour, radius=apart),
-        objective=None if diversity is None else _instance(OBJECTIVES, diversity, tradeoff=tradeoff),
+        behaviour=_behaviour(given),
+        objective=objective,
         time_limit_s=given["time_limit"],
         cluster=given["cluster"],
         **{name: given[name] for name in ("slack", "floor", "longer", "randomised", "seed")},
@@ -292,6 +293,22 @@ def read_and_plan(
         note_on_costs(mdp)
         kept, replaced = (None, None) if keep is None else _kept(keep, mdp)
         return plan(mdp, k, tradeoff, criterion=criterion, progress=progress, keep=kept, avoid=replaced, **settings)
+
+
+def _behaviour(given: Mapping[str, Any]) -> Behaviour:
+    """What the options say is compared."""
+    from manyways.behaviours import BEHAVIOURS
+
+    word = given["behaviour"] or ("near" if given["apart"] is not None else "state-actions")
+    return _instance(BEHAVIOURS, word, radius=given["apart"])
+
+
+def _objective(given: Mapping[str, Any]) -> Objective | None:
+    """What the options say a set is worth; None if they leave it open."""
+    from manyways.objectives import OBJECTIVES
+
+    diversity = _diversity(given["purpose"], given["diversity"], given["tradeoff"])
+    return None if diversity is None else _instance(OBJECTIVES, diversity, tradeoff=given["tradeoff"])
 
 
 def _diversity(purpose: str | None, diversity: str | None, tradeoff: float | None) -> str | None:

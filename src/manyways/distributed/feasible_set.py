@@ -10,10 +10,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from manyways.behaviours import Behaviour, LinearMap, StateActions, States
+from manyways.behaviours import Behaviour, LinearMap, Near, StateActions, States
 from manyways.distributed.oracle import SharedOracle
 from manyways.distributed.part import ModelPart
 from manyways.distributed.team import Team
+from manyways.distributed.walk import walk_on
 from manyways.errors import SettingError
 from manyways.kernels import partition as kernels
 from manyways.methods import Halted, Status, Watch
@@ -23,6 +24,8 @@ from manyways.polytope.feasible_set import WANDERING_STEPS
 from manyways.polytope.oracle import Pause
 from manyways.types import Floats, Ints
 from manyways.vectors import plain, shared
+
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class SharedPolytope(Polytope):
@@ -119,13 +122,19 @@ def compared_by(behaviour: Behaviour, part: ModelPart) -> LinearMap:
     """The map of a behaviour on the part of a model that this process has."""
     if isinstance(behaviour, StateActions):
         return ByChoice(len(part.owner))
-    if isinstance(behaviour, States):
+    if isinstance(behaviour, Near) and behaviour.radius > 0:
+        return walk_on(part, behaviour.radius)
+    if isinstance(behaviour, (States, Near)):
         return ByState(part)
     raise SettingError(
-        f"plans on several machines are compared by choices or by states, not by {behaviour!r:.100}; ",
-        in_python="use StateActions() or States()",
-        on_command_line="use --behaviour state-actions or states",
+        f"plans on several machines are compared by choices, states or neighbourhoods, not by {behaviour!r:.100}; ",
+        in_python="use StateActions(), States() or Near(2)",
+        on_command_line="use --behaviour state-actions or states, or --apart 2",
     )
+
+
+class EndNow(KeyboardInterrupt):
+    """A second interrupt. Only one process raises it, so it has to end the others."""
 
 
 @dataclass(frozen=True)
@@ -146,15 +155,15 @@ class SharedWatch(Watch):
 
     @contextmanager
     def catching_interrupts(self) -> Iterator[None]:
-        """Within the block, Ctrl-C sets the interrupt flag, and so does SIGTERM, which mpirun sends to all processes when it
-        receives Ctrl-C; a second one raises KeyboardInterrupt."""
+        """Within the block, Ctrl-C sets the interrupt flag, and so do SIGUSR1, which mpirun forwards to all processes, and
+        SIGTERM, which it sends to them before it kills them. A second one ends the run: the first process raises `EndNow`."""
 
         def set_flag(*_: object) -> None:
-            if self.interrupted.is_set():
-                raise KeyboardInterrupt
+            if self.interrupted.is_set() and (self.team is None or self.team.rank == 0):
+                raise EndNow
             self.interrupted.set()
 
-        before = {number: signal.signal(number, set_flag) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, set_flag) for number in INTERRUPTS}
         try:
             yield
         finally:

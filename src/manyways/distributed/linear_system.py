@@ -62,14 +62,15 @@ class PolicySystem:
         left.array[:], right.array[:] = b[self._order], x[self._order]
         scale = max(left.norm(), 1e-300)
         for attempt in ATTEMPTS:
+            # Values of other costs, or what a method that failed has left, may be worse than nothing.
+            if not self._residual() <= scale:
+                right.array[:] = 0.0
             solver = self._solver(attempt)
             solver.setTolerances(1e-50, max(enough, 1e-15 * scale), 1e50, MOST_ITERATIONS)
             solver.solve(left, right)
             self.iterations += solver.getIterationNumber()
             if solver.getConvergedReason() > 0 or self._residual() <= 100 * max(enough, 1e-15 * scale):
                 break
-            if not self._residual() <= scale:  # what a method that failed has left may be worse than nothing
-                right.array[:] = 0.0
         else:
             raise SolverError(TOO_SLOW)
         x[self._order] = right.array

@@ -38,6 +38,11 @@ FORCING, TIMED = 1e-7, 1e-5
 """How accurate solves are: for values relative to the distance of the bounds, for times relative to a step."""
 TIGHTEST = 0.03
 """Of the wanted distance of the bounds: no solve is more accurate than this, except at the end."""
+AS_TIGHT_AS_ROUNDING = 1e-3 * TIGHTEST
+MARGIN = 1e-13
+"""A choice replaces another one if it is better by more than this, relative to the largest value. Where one value is huge,
+this may hide what matters elsewhere: if no choice changes and the bounds do not meet, margin and solves become tighter together,
+a few times."""
 MASS_LEFT = 1e-14
 
 
@@ -91,7 +96,15 @@ class SharedOracle:
             at = self._from_policy(warm)
         else:
             at = self._start(c)
-        return self._average(c, at) if self.discount == 1 else self._discounted(c, at)
+        solve = self._average if self.discount == 1 else self._discounted
+        found = solve(c, at, np.inf)
+        size = float(np.abs(c) @ found.occupancy)
+        if found.bound - found.value > PROVED * size:  # one of its choices is huge, and hides the others
+            found = solve(c, found.memory.copy(), PROVED * size / 2)
+            size = float(np.abs(c) @ found.occupancy)
+        if not found.bound - found.value <= PROVED * size + 1e-300:
+            raise SolverError(TOO_SLOW)
+        return found
 
     def vertex_of(self, choices: np.ndarray) -> Vertex | None:
         """The vertex of a policy (m,); None if it has several recurrent classes, or mixes too slowly."""
@@ -114,7 +127,8 @@ class SharedOracle:
 
     # ---- the two criteria ---------------------------------------------------------------------
 
-    def _average(self, c: Floats, at: SolveState) -> Answer:
+    def _average(self, c: Floats, at: SolveState, wanted: float) -> Answer:
+        """The answer, proved to `TOLERANCE` or `wanted`, whichever is less, or as well as rounding allows."""
         part, team = self.part, self.team
         stay = int(kernels.pure_loops(part.first, part.indptr, part.indices, c, -np.inf))
         floor, stay = team.highest(
@@ -134,28 +148,23 @@ class SharedOracle:
                 moves += self._lead_to_one_class(at, may_move=moves < MOST_MOVES)
                 system = self._system(at)
             scale = float(team.max(float(np.abs(c[at.choice]).max())))
-            self._evaluate(
-                c,
-                at,
-                system,
-                lower,
-                upper,
-                max(FORCING * gap, tight * TOLERANCE * scale) if gap < np.inf else FORCING * scale,
-            )
+            near = tight * min(TOLERANCE * scale, wanted)
+            enough = max(FORCING * gap, near) if gap < np.inf else FORCING * scale
+            self._evaluate(c, at, system, lower, upper, enough)
             found = self._survey(c, at)
             lower, upper = max(lower, found.bottom), min(upper, found.top)
-            gap, goal = found.top - lower, TOLERANCE * found.scale
-            if 0 <= found.top - found.bottom <= goal or (changes == 0 and tight < 1e-3 * TIGHTEST):
+            gap, goal = found.top - lower, min(TOLERANCE * found.scale, wanted)
+            if 0 <= found.top - found.bottom <= goal or tight < AS_TIGHT_AS_ROUNDING:
                 return self._answer(c, at, system, found.top)
             if stays and abs(found.top - floor) <= goal:
                 system.close()
                 return self._staying(at, stay, floor, found.top)
-            changes = self._improve(c, at, 1e-13 * (found.scale + found.height))
-            if not changes:
+            changes = self._improve(c, at, MARGIN * tight / TIGHTEST * (found.scale + found.height))
+            if not changes or tight < TIGHTEST:
                 tight /= 10
         raise SolverError(TOO_SLOW)
 
-    def _discounted(self, c: Floats, at: SolveState) -> Answer:
+    def _discounted(self, c: Floats, at: SolveState, wanted: float) -> Answer:
         team, system, changes, tight, gap = self.team, None, 1, TIGHTEST, np.inf
         for _ in range(MOST_ITERATIONS):
             self.pause()
@@ -164,19 +173,16 @@ class SharedOracle:
                     system.close()
                 system = self._system(at)
             scale = float(team.max(float(np.abs(c[at.choice]).max())))
-            self._solve(
-                system,
-                c[at.choice],
-                at.h,
-                max(FORCING * gap, tight * TOLERANCE * scale) if gap < np.inf else FORCING * scale,
-            )
+            near = tight * min(TOLERANCE * scale, wanted)
+            enough = max(FORCING * gap, near) if gap < np.inf else FORCING * scale
+            self._solve(system, c[at.choice], at.h, enough)
             found = self._survey(c, at)
             gap = found.top - found.bottom
-            if 0 <= gap <= TOLERANCE * found.scale or (changes == 0 and tight < 1e-3 * TIGHTEST):
+            if 0 <= gap <= min(TOLERANCE * found.scale, wanted) or tight < AS_TIGHT_AS_ROUNDING:
                 start = (1 - self.discount) * self.part.start
                 return self._answer(c, at, system, found.top + float(start @ at.h))
-            changes = self._improve(c, at, 1e-13 * (found.scale + found.height))
-            if not changes:
+            changes = self._improve(c, at, MARGIN * tight / TIGHTEST * (found.scale + found.height))
+            if not changes or tight < TIGHTEST:
                 tight /= 10
         raise SolverError(TOO_SLOW)
 
@@ -327,9 +333,7 @@ class SharedOracle:
 
     def _answer(self, c: Floats, at: SolveState, system: PolicySystem, bound: float) -> Answer:
         occupancy = self._occupancy(system, at)
-        value, size = float(c @ occupancy), float(np.abs(c) @ occupancy)
-        if not bound - value <= PROVED * size + 1e-300:
-            raise SolverError(TOO_SLOW)
+        value = float(c @ occupancy)
         return Answer(occupancy, at.choice, value=value, bound=max(bound, value), memory=at)
 
     def _staying(self, at: SolveState, stay: int, value: float, top: float) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,31 @@ from manyways.distributed.team import Halo, Team
 from manyways.errors import SourceError
 from manyways.formats.hdf5 import ModelFile
 from manyways.model.checking import ROUNDING
-from manyways.types import Floats, Ints
+from manyways.types import Bools, Floats, Ints
 from manyways.vectors import SharedVector, shared
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """Where the states of a process are drawn on the map of the whole model.
+
+    Attributes:
+        shape: rows and columns of the map.
+        cells: (m,) the cell of each state, `row * columns + column`.
+        blocked: (m,) whether it is drawn as a wall or an obstacle.
+        metres_per_cell: the length of a cell's side, 1 if it is not known.
+    """
+
+    shape: tuple[int, int]
+    cells: Ints
+    blocked: Bools
+    metres_per_cell: float
+
+    @property
+    def positions(self) -> tuple[Floats, Floats]:
+        """(m,) rows and (m,) columns."""
+        row, column = np.divmod(self.cells, self.shape[1])
+        return row.astype(np.float64), column.astype(np.float64)
 
 
 class ModelPart:
@@ -94,6 +118,20 @@ class ModelPart:
         foreign = self.indices >= self.hi - self.lo
         self.indices[foreign] = self.hi - self.lo + rank[self.indices[foreign] - (self.hi - self.lo)]
         self.reward: SharedVector = shared(reward, self.team)
+
+    def drawing(self) -> Drawing | None:
+        """Where the own states are drawn; None in models without a map."""
+        return self.team.together(self._drawing) if self.header.get("layout") == "grid" else None
+
+    def _drawing(self) -> Drawing:
+        with ModelFile(self.path) as file:
+            shape, cells = file.arrays.shape("blocked"), file.arrays.read("cells", self.lo, self.hi).astype(np.int64)
+            if len(shape) != 2 or cells.shape != (self.own,) or cells.min() < 0 or cells.max() >= shape[0] * shape[1]:
+                raise SourceError(f"{self.path}: the cells of the states do not fit the map")
+            top, bottom = int(cells.min()) // shape[1], int(cells.max()) // shape[1]
+            rows = file.arrays.read("blocked", top, bottom + 1).astype(bool)
+            blocked = rows.ravel()[cells - top * shape[1]]
+        return Drawing((shape[0], shape[1]), cells, blocked, float(self.header.get("metres_per_cell") or 1.0))
 
     # ---- what objectives and methods need of a model ------------------------------------------
 

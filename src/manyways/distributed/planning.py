@@ -15,18 +15,28 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from manyways.behaviours import BEHAVIOURS, Behaviour, StateActions
+from manyways.behaviours import BEHAVIOURS, Behaviour, LinearMap, StateActions
 from manyways.distributed.checks import certificate_checks, gap_of, values_of
 from manyways.distributed.feasible_set import SharedPolytope, SharedWatch, compared_by
 from manyways.distributed.part import ModelPart
 from manyways.distributed.plan_set import ModelSummary, SharedPlanSet
+from manyways.distributed.preferences import preferences_of, representative_on
 from manyways.distributed.team import Team
 from manyways.errors import SettingError, check_integer
 from manyways.files import check_writable
 from manyways.kernels.threads import one_blas_thread
 from manyways.methods import Ascent, Halted, Progress, Status, VertexAscent
 from manyways.methods.climb import SAME
-from manyways.objectives import MeanDivergence, Objective, SetObjective
+from manyways.model.mdp import MDP
+from manyways.objectives import (
+    DeterminantDivergence,
+    LeastDivergence,
+    MeanDivergence,
+    Objective,
+    Representative,
+    SetObjective,
+    SpreadDivergence,
+)
 from manyways.planning import library_versions
 from manyways.plans import Certificate
 from manyways.plans.checker import unit_for
@@ -37,6 +47,10 @@ from manyways.types import Floats
 
 FEWEST = 20
 """States. Methods treat smaller models in ways that need the whole model."""
+
+
+USABLE = (MeanDivergence, LeastDivergence, SpreadDivergence, DeterminantDivergence, Representative)
+"""Objectives that need sums over choices only, and distances between plans."""
 
 
 class _SharedAscent(VertexAscent):
@@ -53,7 +67,7 @@ def plan_together(
     slack: float | None = None,
     floor: float | None = None,
     seed: int = 0,
-    starts: int | None = None,
+    method: VertexAscent | None = None,
     objective: Objective | None = None,
     criterion: Criterion | None = None,
     behaviour: Behaviour | None = None,
@@ -69,9 +83,10 @@ def plan_together(
     Args:
         path: of the model.
         k, tradeoff, slack, floor, seed, criterion, behaviour, time_limit_s, progress: as for `manyways.plan`; the criterion is
-            the average or discounted, the behaviour compares choices or states, and only the first process calls `progress`.
-        starts: of `VertexAscent`.
-        objective: instead of a tradeoff: `MeanDivergence` or another one that needs sums over choices only.
+            the average or discounted, the behaviour compares choices, states or neighbourhoods, and only the first process
+            calls `progress`.
+        method: its starts and stages are used; exchanges of single actions need the whole model.
+        objective: instead of a tradeoff: one of diversity, such as `LeastDivergence()`, or `Representative()`.
         out: where to write the plan file, if anywhere.
         team: the processes; by default all that mpirun started.
     """
@@ -79,34 +94,52 @@ def plan_together(
     k, seed = check_integer("k", k, 1), check_integer("seed", seed, 0)
     if objective is not None and tradeoff is not None:
         raise SettingError("give either a tradeoff or an objective, not both: the tradeoff is that of MeanDivergence")
-    aim = MeanDivergence(tradeoff) if objective is None else objective
+    aim = _usable(MeanDivergence(tradeoff) if objective is None else objective)
     behaviour = StateActions() if behaviour is None else BEHAVIOURS.check(behaviour)
     criterion = Average() if criterion is None else criterion
-    method, asked = _SharedAscent(starts, exchanges=False, workers=1), asked_limits(slack, floor, None, False)
+    given = VertexAscent() if method is None else method
+    search = _SharedAscent(given.starts, given.stages, exchanges=False, workers=1)
+    asked = asked_limits(slack, floor, None, False)
     if out is not None:
         team.only_first(lambda: check_writable(out))
     watch = SharedWatch(time_limit_s, progress if team.rank == 0 else None, team=team)
     with watch.catching_interrupts(), one_blas_thread():
         watch.tell(0, 1, float("nan"), "reading")
         part = ModelPart(Path(path), team)
+        aim = preferences_of(aim, part) if isinstance(aim, Representative) else aim
         if part.n_states < FEWEST:
             raise SettingError(f"{part.name} has {part.n_states} states; plan for less than {FEWEST} on one machine")
         compared = compared_by(behaviour, part)
         watch.tell(0, 1, float("nan"), "finding the best plan")
         polytope = SharedPolytope(part, criterion)
         with polytope.pausing(lambda: _give_up(watch)):  # without the best plan there is nothing to return
-            task = settled_task(polytope, aim, asked, method)
+            task = settled_task(polytope, aim, asked, search)
             _ = task.polytope.optimum
-        worth = task.aim.on(polytope.mdp, compared)
+        watch.tell(0, 1, float("nan"), "drawing preferences" if isinstance(task.aim, Representative) else "planning")
+        worth = _worth(task.aim, part, compared)
         with task.polytope.pausing(watch.check):
-            ascent = method.run(task.polytope, worth, k, seed, watch)
-        plans = _checked(task, worth, ascent, watch, behaviour, seed)
+            ascent = search.run(task.polytope, worth, k, seed, watch)
+        plans = _checked(task, worth, ascent, watch, behaviour, seed, search)
         plans = replace(plans, derived=tradeoff is None and getattr(objective, "tradeoff", None) is None, asked=k)
         if out is not None:
             watch.tell(k, k, plans.objective, "writing")
             digest = plans.save(out)
             plans = replace(plans, mdp=replace(plans.mdp, digest=digest), memory_mib=_memory(team))
     return plans
+
+
+def _usable(aim: Objective) -> Objective:
+    """The objective, if it can be computed on several machines."""
+    if not isinstance(aim, USABLE):
+        words = ", ".join(kind.__name__ for kind in USABLE)
+        raise SettingError(f"{aim!r:.100} cannot be computed on several machines: use one of {words}")
+    return aim
+
+
+def _worth(aim: Objective, part: ModelPart, compared: LinearMap) -> SetObjective:
+    if isinstance(aim, Representative):
+        return representative_on(aim, part, compared)
+    return aim.on(cast(MDP, part), compared)
 
 
 def _give_up(watch: SharedWatch) -> None:
@@ -117,7 +150,13 @@ def _give_up(watch: SharedWatch) -> None:
 
 
 def _checked(
-    task: Task, worth: SetObjective, ascent: Ascent, watch: SharedWatch, behaviour: Behaviour, seed: int
+    task: Task,
+    worth: SetObjective,
+    ascent: Ascent,
+    watch: SharedWatch,
+    behaviour: Behaviour,
+    seed: int,
+    search: VertexAscent,
 ) -> SharedPlanSet:
     """The plans, best first, with what is proved about them; only a new interrupt ends the computation of the gap early."""
     polytope = cast(SharedPolytope, task.polytope)
@@ -161,7 +200,7 @@ def _checked(
         maximised=task.aim,
         criterion=task.criterion,
         behaviour=behaviour,
-        method=VertexAscent(exchanges=False),
+        method=VertexAscent(search.starts, search.stages, exchanges=False),
         seed=seed,
         seconds=watch.elapsed(),
         versions=library_versions() | {"processes": str(team.size)},

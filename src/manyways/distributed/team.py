@@ -105,6 +105,12 @@ class Team:
         self.together(work if self.rank == 0 else lambda: None)
 
 
+def routed(team: Team, cuts: Ints, states: Ints, rows: Ints) -> Ints:
+    """(E,) states (or places) and (E, c) rows -> all rows whose states this process has, in the order of the senders."""
+    owner = np.searchsorted(cuts, states, side="right") - 1
+    return np.concatenate(team.comm.alltoall([rows[owner == rank] for rank in range(team.size)]))
+
+
 class Halo:
     """Fetches values of states that other processes have.
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manyways.errors import ManywaysError, ModelError, OutputError, SourceError
+from manyways.errors import ManywaysError, ModelError, SourceError
 from manyways.files.hdf5_arrays import ArrayFile, ArrayWriter, writing_arrays
 from manyways.files.zipped_arrays import DAMAGED, LARGEST, reason
 from manyways.formats.format import FORMATS, Format
@@ -156,8 +156,6 @@ def _storable(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind != "U":
         return values
     encoded = np.char.encode(values, "utf-8")
-    if (np.char.decode(encoded, "utf-8") != values).any():
-        raise OutputError("a text among the variables ends in NUL, which the format cannot hold; change it")
     return encoded if encoded.dtype.itemsize else encoded.astype("S1")
 
 

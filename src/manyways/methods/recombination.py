@@ -58,7 +58,7 @@ def recombined(
         fixed: how many plans stay.
         rng: draws the random sets.
     """
-    pool = _Pool(polytope.mdp.n_choices)
+    pool = _Pool(len(sets[0][0].occupancy))
     starts = [np.array([pool.number(vertex) for vertex in plans]) for plans in sets]
     small = polytope.mdp.n_states < SMALL
     most = most_candidates(polytope.mdp)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.special import ndtr
@@ -31,7 +31,9 @@ from manyways.model.mdp import MDP
 from manyways.preferences.base import PREFERENCES, PreferencePrior, Prior
 from manyways.preferences.closures import PossibleClosures
 from manyways.preferences.draws import MOST_PLACES, Draws, Family, Part
-from manyways.types import Floats
+from manyways.types import Floats, Ints
+
+Map = TypeVar("Map", bound=LinearMap)
 
 SMOOTH, ZONES, OVER = 0.7, 0.15, 0.15
 """The shares of draws of each kind, where a model has all of them."""
@@ -86,18 +88,20 @@ class Preferences(PreferencePrior):
         return self.on(mdp, 1.0).draw(count, rng).rewards(range(count))
 
     def on(self, mdp: MDP, unit: float) -> Prior:
-        families: list[tuple[float, Family]] = []
         smooth = _neighbourhoods(mdp) if self.smooth or self.zones else []
-        if self.smooth:
-            families += [(SMOOTH / len(smooth), family) for family in smooth]
-        if self.zones:
-            small = [family.map for family in smooth if family.map.places <= MOST_ZONE_PLACES]
-            families += [(ZONES, _zones(one)) for one in small[len(small) // 2 :][:1]]
-        over = _over(self.over, mdp)
-        families += [(OVER / len(over), _worths(word, one.on(mdp))) for word, one in over]
+        zones = [zones_of(near) for near in parted_into_zones([family.map for family in smooth])] if self.zones else []
+        over = [_worths(word, one.on(mdp)) for word, one in _over(self.over, mdp)]
+        return self.mixed(smooth if self.smooth else [], zones, over, unit, mdp.name)
+
+    def mixed(
+        self, smooth: Sequence[Family], zones: Sequence[Family], over: Sequence[Family], unit: float, name: str
+    ) -> Mixture:
+        """The prior on the model of a name, from families of each kind."""
+        kinds = (SMOOTH, smooth), (ZONES, zones), (OVER, over)
+        families = [(share / len(kind), family) for share, kind in kinds for family in kind]
         if not families:
-            raise SettingError(f"{mdp.name} has nothing that these preferences are about: {self!r}")
-        return _Mixture(families, unit * np.array(self.strength))
+            raise SettingError(f"{name} has nothing that these preferences are about: {self!r}")
+        return Mixture(families, unit * np.array(self.strength))
 
     def describe(self) -> str:
         parts = [word for word, there in (("places", self.smooth), ("zones", self.zones)) if there]
@@ -105,7 +109,7 @@ class Preferences(PreferencePrior):
         return f"random preferences over {', '.join(parts)}"
 
 
-class _Mixture(Prior):
+class Mixture(Prior):
     """Draws of several families in turn, each with a strength of its own."""
 
     def __init__(self, families: Sequence[tuple[float, Family]], strengths: Floats) -> None:
@@ -145,12 +149,30 @@ class _Mixture(Prior):
         return Part(family, numbers, strength * family.worths(noise[:, :-1]), noise)
 
 
+def smooth_radii(shape: tuple[int, int] | None, metres_per_cell: float | None) -> tuple[float, ...]:
+    """The radii of smooth worths, for the rows and columns of a map or None."""
+    if shape is None:
+        return MOVES
+    return tuple(share * max(shape) * (metres_per_cell or 1.0) for share in RADII)
+
+
+def parted_into_zones(maps: Sequence[Map]) -> Sequence[Map]:
+    """Of maps from small to large radii, the one of medium radius among those with few enough places, if there is any."""
+    small = [near for near in maps if near.places <= MOST_ZONE_PLACES]
+    return small[len(small) // 2 :][:1]
+
+
+def drawn_places(count: int) -> Ints | None:
+    """(R,) the places that have worths, where there are more than `MOST_PLACES`; otherwise None, for all of them."""
+    if count <= MOST_PLACES:
+        return None
+    return np.sort(np.random.default_rng(0).choice(count, MOST_PLACES, replace=False))
+
+
 def _neighbourhoods(mdp: MDP) -> list[Family]:
     """Smooth worths at three scales; of each state by itself where no two states are near each other, or all are."""
-    radii = MOVES
-    if mdp.layout is not None:
-        side = max(mdp.layout.shape) * (mdp.layout.metres_per_cell or 1.0)
-        radii = tuple(share * side for share in RADII)
+    grid = mdp.layout
+    radii = smooth_radii(None if grid is None else grid.shape, None if grid is None else grid.metres_per_cell)
     try:
         found = [_smooth(Near(radius).on(mdp)) for radius in radii]
     except SettingError:  # no move can be made both ways
@@ -162,16 +184,24 @@ def _neighbourhoods(mdp: MDP) -> list[Family]:
 
 def _smooth(near: LinearMap) -> Family | None:
     """White noise over neighbourhoods; None if they are so large that nothing of it is left."""
-    places = None
-    if near.places > MOST_PLACES:
-        places = np.sort(np.random.default_rng(0).choice(near.places, MOST_PLACES, replace=False))
+    places = drawn_places(near.places)
     count = near.places if places is None else MOST_PLACES
     family = Family("places", near, places, count)
-    left = float(family.reward(np.random.default_rng(1).standard_normal((16, count))).std(axis=1).mean())
+    return scaled(family, float(family.reward(probes(count)).std(axis=1).mean()))
+
+
+def probes(count: int) -> Floats:
+    """(16, R) white noise by which it is measured how much of it a walk leaves."""
+    return np.random.default_rng(1).standard_normal((16, count))
+
+
+def scaled(family: Family, left: float) -> Family | None:
+    """The family with worths that leave a standard deviation of 1, if the walk leaves so much of white noise; None if nothing
+    of it is left."""
     return replace(family, worths=lambda noise: noise / left) if left > LEAST_LEFT else None
 
 
-def _zones(near: LinearMap) -> Family:
+def zones_of(near: LinearMap) -> Family:
     """Worth -1 in the places where a smooth field is high, so many of them as one more number says, and 1 elsewhere."""
     count = near.places
 
