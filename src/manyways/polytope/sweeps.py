@@ -81,7 +81,7 @@ def _well_proved(c: Floats, found: Answer) -> bool:
     return kernels.well_proved(c, choices, found.occupancy[choices], found.bound - found.value, PROVED)
 
 
-class _GaveUp(Exception):
+class GaveUp(Exception):
     """The sweeps cannot finish; exact policy iteration takes over."""
 
 
@@ -135,7 +135,7 @@ class Sweeps:
                 return found, True
             # One of its choices is huge, and hides the others.
             found = solve(c, found.memory.copy(), PROVED * _typical(c, found) / 2)
-        except _GaveUp:
+        except GaveUp:
             found = self._exactly(c, state.choice.astype(np.int64))
         else:
             if not _well_proved(c, found):
@@ -157,13 +157,8 @@ class Sweeps:
                 self._arrange(c, at, may_move=False)
             self._push(start, 1.0)
             return self._vertex(c, at, np.inf).occupancy
-        except _GaveUp:
+        except GaveUp:
             return None
-
-    def order_of(self, at: SolveState) -> Ints:
-        """(S,) all states, from the reference outwards along the likely successors of a policy."""
-        self._order_anyway(at)
-        return self._order.astype(np.int64)
 
     # ---- the two criteria ---------------------------------------------------------------------
 
@@ -185,13 +180,13 @@ class Sweeps:
             )  # fmt: skip
             if end == kernels.PROVED:
                 if not enough <= 1:  # then it is the mass left, relative to what is negligible
-                    raise _GaveUp
+                    raise GaveUp
                 return self._vertex(c, at, top)
             if end == kernels.STAYING:
                 return self._staying(c, at, stay, top)
             if end == kernels.ASTRAY:
                 cuts += self._arrange(c, at, may_move=cuts < MAX_CUTS)
-        raise _GaveUp
+        raise GaveUp
 
     def _discounted(self, c: Floats, at: SolveState, wanted: float) -> Answer:
         for iteration in range(self._most):
@@ -208,7 +203,7 @@ class Sweeps:
             most, enough = kernels.MAX_SWEEPS, kernels.SETTLED * moved
             kernels.sweep(self._order, *self._rows, self._work, self._b, 0.0, at.h, False, most, enough)
         else:
-            raise _GaveUp
+            raise GaveUp
         start = (1 - self.discount) * self.mdp.start
         bound = top + float(start @ at.h)
         self._push(start, 1.0)
@@ -266,23 +261,29 @@ class Sweeps:
             at.choice,
             margin,
             kernels.GREEDY_PASSES,
+            self.discount == 1,
         )
 
     def _arrange(self, c: Floats, at: SolveState, *, may_move: bool) -> bool:
-        """Order the states from the reference outwards, and lay the policy out in this order. If most states do not
-        lead to the reference by likely successors, the policy no longer visits it, and the cut moves to the loop in
-        which the policy runs. Returns whether it did."""
+        """Order the states (see `_set_in_order`), and lay the policy out in this order."""
+        moved = self._set_in_order(at, may_move=may_move)
+        self._pack(c, at)
+        return moved
+
+    def _set_in_order(self, at: SolveState, *, may_move: bool) -> bool:
+        """Order the states from the reference outwards. If most states do not lead to the reference by likely successors,
+        the policy no longer visits it, and the cut moves to the loop in which the policy runs. Returns whether it did."""
         known, moved = self._tree(at), False
         if known < len(at.h) // 2 and may_move:
             # Of a policy with several loops, values are highest at the one that earns more than the gain so far.
             loop = int(kernels.on_loop(np.argmax(at.h), self._likely))
             if loop != at.reference:
-                at.reference, at.h, moved = loop, at.h - at.h[loop], True
+                at.reference, moved = loop, True
+                at.h -= at.h[loop]
                 at.y[:] = 0.0
                 known = self._tree(at)
         if known < len(at.h) and not self._by_any_way(at, known).all():
-            raise _GaveUp  # several recurrent classes
-        self._pack(c, at)
+            raise GaveUp  # several recurrent classes
         return moved
 
     def _order_anyway(self, at: SolveState) -> None:
@@ -312,6 +313,7 @@ class Sweeps:
             *self._arrays,
             c,
             self.discount,
+            at.reference if self.discount == 1 else len(at.h),
             self._likely,
             self._place,
             self._b,
@@ -326,7 +328,7 @@ class Sweeps:
         enough = kernels.MASS_LEFT * mass
         left = kernels.push(self._order, *self._rows, self._work, start, self._b, self.discount == 1, enough)
         if not left <= enough:
-            raise _GaveUp
+            raise GaveUp
 
     def _vertex(self, c: Floats, at: SolveState, top: float) -> Answer:
         """The policy as an answer, with its occupancy by state in `_b`."""
