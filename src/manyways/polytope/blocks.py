@@ -34,8 +34,6 @@ BRANCHES_OF_A_BLOCK = 8
 """A branch has at most this part of a block, so that blocks have about the same size."""
 
 _Result = TypeVar("_Result")
-_Transitions = tuple[Any, Any, Any]
-_Rows = tuple[Any, Any, Any, Any, Any, Any]
 
 
 def bounds_of(n_states: int) -> Ints:
@@ -53,7 +51,7 @@ class Blocks:
         bounds: where the ranges begin.
     """
 
-    def __init__(self, mdp: MDP, first: Any, arrays: _Transitions, bounds: Ints) -> None:
+    def __init__(self, mdp: MDP, first: Any, arrays: Any, bounds: Ints) -> None:
         n, self._first = mdp.n_states, first
         self.count, self.n, self._model = len(bounds) - 1, n, arrays
         self._ranges = [(int(low), int(high)) for low, high in pairwise(bounds)]
@@ -78,11 +76,11 @@ class Blocks:
         )
         self._inverse, self._later, self._ahead = np.empty(n), np.empty(n), np.empty(n, np.uint32)
         self._spans: list[tuple[int, int]] = []
-        self._rows: list[_Rows] = []
+        self._rows: list[tuple[Any, ...]] = []
         self._pool: ThreadPoolExecutor | None = None
         self._threads = 1
 
-    def _rows_by_range(self) -> tuple[_Transitions, np.ndarray]:
+    def _rows_by_range(self) -> tuple[Any, np.ndarray]:
         """The transitions with numbers of their own for states outside of the range, and the states that these stand for."""
         indptr, indices, data = self._model
         indices, inside, count = indices.copy(), [], self.n

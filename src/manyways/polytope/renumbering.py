@@ -2,7 +2,7 @@
 
 Sweeps visit the states outwards from the reference. In a large model that is numbered otherwise, every step is a cache
 miss, and most of the time is spent waiting for memory. So before the first solve the model is copied, with its states numbered
-along cheap ways to the best reward (`ways`). The orders of most solves are close to it, and greedy passes run about
+by the cost of their ways to the reference (`ways`). The orders of all solves are close to it, and greedy passes run about
 three times as fast. The copy needs the memory of the model once more.
 """
 
