@@ -38,7 +38,7 @@ def in_blocks(monkeypatch) -> list[int]:
 def test_random_models_in_blocks_cold_and_warm(kind, in_blocks):
     rng = np.random.default_rng(10 + KINDS.index(kind))
     for _ in range(15):
-        mdp = random_accessible_mdp(rng, max_states=7, kind=kind)
+        mdp = random_accessible_mdp(rng, max_states=12, kind=kind)
         swept, exact = Polytope(mdp, oracle=RenumberedSweeps), Polytope(mdp, oracle=PolicyIteration)
         c, other = rng.normal(size=(2, mdp.n_choices))
         cold = swept.best(c)
@@ -47,7 +47,7 @@ def test_random_models_in_blocks_cold_and_warm(kind, in_blocks):
             assert_as_good(swept, c, swept.best(c, warm), exact.best(c).value)
         for scaled in (1e6 * other, np.round(other), np.full(mdp.n_choices, -3.0)):
             assert_as_good(swept, scaled, swept.best(scaled, cold), exact.best(scaled).value)
-    assert max(in_blocks) == 3
+    assert max(in_blocks) > 3
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -200,4 +200,4 @@ def test_states_are_numbered_by_range_and_the_ways_of_a_range_hardly_leave_it(mo
     number = np.empty(mdp.n_states, np.int64)
     number[inside.states] = np.arange(mdp.n_states)
     which = np.searchsorted(bounds, number, side="right")
-    assert np.mean(which != which[ways.ahead]) < 0.1  # five of six if states were dealt out by chance
+    assert np.mean(which != which[ways.ahead]) < 0.03

@@ -36,7 +36,6 @@ PARTS = {
     "paper": Part("The default call against the paper's algorithm with cold LPs", measurements.against_the_paper),
     "others": Part("One `best` against other solvers", measurements.against_others),
     "growth": Part("One `best` over the size of the model", measurements.growth),
-    "cores": Part("One `best` with one thread and with two", measurements.threads),
     "plans": Part("The cost of k", measurements.number_of_plans),
     "limits": Part("Diversity within a slack, against the best set by any tradeoff", sets.limits),
     "price": Part("The time of sets within limits, against the same set by tradeoff alone", sets.price_of_limits),

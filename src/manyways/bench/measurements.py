@@ -6,7 +6,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,12 @@ from manyways.bench.rivals import (
 )
 from manyways.bench.timing import fastest, run_manyways, time_python
 from manyways.formats.writer import write_model
-from manyways.kernels.threads import at_most, cores
 from manyways.methods import VertexAscent
 from manyways.planning import plan_or_interrupt
 from manyways.plans import PlanSet
 from manyways.plans.proofs import prove_set
 from manyways.plans.verification import claim_of, examine, verify
-from manyways.polytope import Discounted, Polytope, Vertex
-from manyways.types import Floats
+from manyways.polytope import Discounted, Polytope
 from manyways.worlds import four_rooms, nine_rooms, tiled_rooms
 
 Row = dict[str, Any]
@@ -125,28 +122,6 @@ def growth(sizes: list[int]) -> list[Row]:
             row |= {"warm exponent": np.log(warm / rows[-1]["warm s"]) / step}
         rows.append(row | {"proved within": (first.bound - first.value) / abs(first.value)})
     return rows
-
-
-def threads(sizes: list[int]) -> list[Row]:
-    """One `best` with one thread and with two. Models of less than two blocks use one in any case."""
-    rows = []
-    for size in sizes:
-        mdp = tiled_rooms(size)
-        polytope = Polytope(mdp)
-        cost = perturbed(mdp, polytope.optimum.occupancy, 1)
-        row: Row = {"model": mdp.name, "choices": mdp.n_choices, "cores": cores()}
-        for name, c, warm in (("cold", mdp.reward, None), ("warm", cost, polytope.optimum)):
-            one, two = fastest(
-                *(partial(_solve_with, n, polytope, c, warm) for n in (1, 2)), rounds=5 if size < 1000 else 3
-            )
-            row[f"{name}: one thread / two"] = one / two
-        rows.append(row)
-    return rows
-
-
-def _solve_with(most: int, polytope: Polytope, c: Floats, warm: Vertex | None) -> Vertex:
-    with at_most(most):
-        return polytope.best(c, warm)
 
 
 def number_of_plans(_: list[int]) -> list[Row]:
