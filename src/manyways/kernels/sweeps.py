@@ -42,20 +42,20 @@ RISES = 2
 
 
 @compiled
-def greedy(order, first, indptr, indices, data, c, discount, g, h, choice, margin, passes, cut):
+def greedy(order, first, indptr, indices, data, c, discount, g, h, choice, margin, passes):
     """Greedy Gauss-Seidel passes over the states in `order`: each state takes its best choice and that choice's
     value, so improvements travel whole paths in one pass. Works in place on `h` and `choice`.
 
     Returns the number of changed choices and the largest change of a value in the last pass. Choices are compared
     with their self-loops eliminated; choices that never leave their state are skipped, because they cannot lead back.
-    If the chain is cut at the first state, its value is not changed.
+    Without a discount the chain is cut at the first state, whose value is not changed.
     """
     changes = 0
     moved = 0.0
     for _ in range(passes):
         before = changes
         moved = 0.0
-        fixed = cut
+        fixed = discount == 1.0
         for i in range(len(order)):
             s = order[i]
             own = choice[s]
@@ -101,17 +101,14 @@ def greedy(order, first, indptr, indices, data, c, discount, g, h, choice, margi
 def tree(order, choice, indptr, indices, data, ahead, child, sibling):
     """The states that lead to order[0] by most likely successors, breadth first, in `order`; returns how many.
 
-    Each state's most likely successor other than itself (itself where there is none) is left in `ahead`; for the rest see
-    `walk`.
+    Each state's most likely successor other than itself (itself where there is none) is left in `ahead`. The
+    states that have v ahead are linked: `child` leads from v to the first, `sibling` from each to the next. The lists end
+    with n, which is no state.
     """
-    likely_successors(choice, indptr, indices, data, ahead, 0, len(choice))
-    return walk(order, ahead, child, sibling)
-
-
-@compiled
-def likely_successors(choice, indptr, indices, data, ahead, low, high):
-    """Leave in `ahead` each state's most likely successor other than itself, for the states low : high."""
-    for s in range(low, high):
+    n = len(choice)
+    for s in range(n):
+        child[s] = n
+    for s in range(n - 1, -1, -1):
         x = choice[s]
         most = 0.0
         likely = s
@@ -120,21 +117,8 @@ def likely_successors(choice, indptr, indices, data, ahead, low, high):
                 most = data[t]
                 likely = indices[t]
         ahead[s] = likely
-
-
-@compiled
-def walk(order, ahead, child, sibling):
-    """The states that lead `ahead` to order[0], breadth first, in `order`; returns how many.
-
-    The states that have v ahead are linked: `child` leads from v to the first, `sibling` from each to the next. The lists end
-    with n, which is no state.
-    """
-    n = len(ahead)
-    for s in range(n):
-        child[s] = n
-    for s in range(n - 1, -1, -1):
-        sibling[s] = child[ahead[s]]
-        child[ahead[s]] = s
+        sibling[s] = child[likely]
+        child[likely] = s
     root = order[0]
     known = 1
     head = 0
@@ -195,17 +179,11 @@ def on_loop(reference, ahead):
 
 @compiled
 def survey(first, indptr, indices, data, c, discount, h, choice):
-    """`partial_survey` of all states."""
-    return partial_survey(first, indptr, indices, data, c, discount, h, choice, 0, len(choice))
-
-
-@compiled
-def partial_survey(first, indptr, indices, data, c, discount, h, choice, low, high):
-    """In the states low : high, the largest |c| of the policy's own choices, the largest |h|, the largest surplus
-    c + discount P h - h of all choices, and the smallest of the policy's own."""
+    """The largest |c| of the policy's own choices, the largest |h|, the largest surplus c + discount P h - h of all
+    choices, and the smallest of the policy's own."""
     scale = height = 0.0
     top, bottom = NOTHING, -NOTHING
-    for s in range(low, high):
+    for s in range(len(choice)):
         scale = max(scale, abs(c[choice[s]]))
         height = max(height, abs(h[s]))
         for x in range(first[s], first[s + 1]):
@@ -221,29 +199,14 @@ def partial_survey(first, indptr, indices, data, c, discount, h, choice, low, hi
 
 @compiled
 def pack(
-    order,
-    choice,
-    indptr,
-    indices,
-    data,
-    c,
-    discount,
-    dropped,
-    likely,
-    place,
-    b,
-    begin,
-    target,
-    weight,
-    inverse,
-    later,
-    ahead,
+    order, choice, indptr, indices, data, c, discount, likely, place, b, begin, target, weight, inverse, later, ahead
 ):
-    """Lay the policy's rows and costs out in sweep order. The column of the state `dropped`, where the chain is cut, is left
-    out. Each row's own column is eliminated: it only scales the row, by `inverse`.
+    """Lay the policy's rows and costs out in sweep order. Without a discount the chain is cut at the first state,
+    and its column dropped. Each row's own column is eliminated: it only scales the row, by `inverse`.
 
     `likely` are the likely successors by state, `place` receives the place of each state in the order.
     """
+    dropped = order[0] if discount == 1.0 else len(order)
     for i in range(len(order)):
         place[order[i]] = i
     e = 0
@@ -411,7 +374,7 @@ def iterate(
                 if stays and abs(top - floor) <= goal:
                     return STAYING, iteration, g, lower, upper, top, enough
                 changes, moved = greedy(
-                    order, first, indptr, indices, data, c, 1.0, g, h, choice, 1e-13 * span, GREEDY_PASSES, True
+                    order, first, indptr, indices, data, c, 1.0, g, h, choice, 1e-13 * span, GREEDY_PASSES
                 )
                 if changes * changes <= n:  # this may be the last policy, so it is evaluated for the proof
                     moved = goal / (2.0 * SETTLED)
@@ -421,7 +384,7 @@ def iterate(
                 if tree(order, choice, indptr, indices, data, likely, child, sibling) < n:
                     return ASTRAY, iteration, g, lower, upper, top, enough
                 pack(
-                    order, choice, indptr, indices, data, c, 1.0, reference, likely, place, b,
+                    order, choice, indptr, indices, data, c, 1.0, likely, place, b,
                     begin, target, weight, inverse, later, ahead,
                 )  # fmt: skip
         most = THOROUGH_SWEEPS if thorough else MAX_SWEEPS

@@ -39,19 +39,11 @@ def at_most(threads: int) -> Iterator[None]:
 
 
 def side_by_side(work: Callable[[_Job], _Result], jobs: Sequence[_Job], threads: int) -> list[_Result]:
-    """The results of jobs in their order, in this thread or in several. The jobs have `threads` cores in all: what can itself use
-    several threads (one solve of a large model) does so only if there are fewer jobs than cores."""
-    workers = max(1, min(threads, len(jobs)))
-    each = max(1, min(threads, cores()) // workers)
-
-    def limited(job: _Job) -> _Result:
-        with at_most(each):
-            return work(job)
-
-    if workers == 1:
-        return [limited(job) for job in jobs]
-    with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(limited, jobs))
+    """The results of jobs in their order, in this thread or in several."""
+    if threads == 1 or len(jobs) < 2:
+        return [work(job) for job in jobs]
+    with ThreadPoolExecutor(min(threads, len(jobs))) as pool:
+        return list(pool.map(work, jobs))
 
 
 @cache

@@ -15,10 +15,7 @@ from threading import Lock
 import numpy as np
 from scipy import sparse
 
-from manyways.kernels.blocks import preorder
-from manyways.kernels.sweeps import walk as breadth_first
 from manyways.model.mdp import MDP
-from manyways.polytope.blocks import bounds_of
 from manyways.polytope.large_sweeps import LargeSweeps
 from manyways.polytope.oracle import Pause
 from manyways.polytope.policy_iteration import PolicyIteration
@@ -97,7 +94,7 @@ class _Copied:
             if self._copy is None:
                 ways, reward = Ways(self._mdp), np.array(self._mdp.reward)
                 ways.find(reward, self._exact.most_paying(reward), -np.inf)
-                states = _in_blocks(ways, bounds_of(self._mdp.n_states))
+                states = ways.order.astype(np.int64)
                 mdp, choices = renumber(self._mdp, states)
                 number = np.empty(mdp.n_choices, np.int64)
                 number[choices] = np.arange(mdp.n_choices)
@@ -109,18 +106,6 @@ class _Copied:
 
     def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state, _lock=Lock())
-
-
-def _in_blocks(ways: Ways, bounds: Ints) -> Ints:
-    """(S,) the states by range, and in each by the number of steps on their ways. A range has consecutive states of a walk through
-    the tree of ways in which each branch comes as a whole, so that few ways lead from range to range."""
-    n = len(ways.order)
-    walk, child, sibling, place = (np.empty(n, np.uint32) for _ in range(4))
-    walk[0] = ways.order[0]
-    breadth_first(walk, ways.ahead, child, sibling)
-    preorder(walk, ways.ahead, child, place)
-    order = walk.astype(np.int64)
-    return order[np.argsort(np.searchsorted(bounds, place[order], side="right"), kind="stable")]
 
 
 def renumber(mdp: MDP, states: Ints) -> tuple[MDP, Ints]:

@@ -81,7 +81,7 @@ def _well_proved(c: Floats, found: Answer) -> bool:
     return kernels.well_proved(c, choices, found.occupancy[choices], found.bound - found.value, PROVED)
 
 
-class GaveUp(Exception):
+class _GaveUp(Exception):
     """The sweeps cannot finish; exact policy iteration takes over."""
 
 
@@ -135,7 +135,7 @@ class Sweeps:
                 return found, True
             # One of its choices is huge, and hides the others.
             found = solve(c, found.memory.copy(), PROVED * _typical(c, found) / 2)
-        except GaveUp:
+        except _GaveUp:
             found = self._exactly(c, state.choice.astype(np.int64))
         else:
             if not _well_proved(c, found):
@@ -157,8 +157,13 @@ class Sweeps:
                 self._arrange(c, at, may_move=False)
             self._push(start, 1.0)
             return self._vertex(c, at, np.inf).occupancy
-        except GaveUp:
+        except _GaveUp:
             return None
+
+    def order_of(self, at: SolveState) -> Ints:
+        """(S,) all states, from the reference outwards along the likely successors of a policy."""
+        self._order_anyway(at)
+        return self._order.astype(np.int64)
 
     # ---- the two criteria ---------------------------------------------------------------------
 
@@ -180,13 +185,13 @@ class Sweeps:
             )  # fmt: skip
             if end == kernels.PROVED:
                 if not enough <= 1:  # then it is the mass left, relative to what is negligible
-                    raise GaveUp
+                    raise _GaveUp
                 return self._vertex(c, at, top)
             if end == kernels.STAYING:
                 return self._staying(c, at, stay, top)
             if end == kernels.ASTRAY:
                 cuts += self._arrange(c, at, may_move=cuts < MAX_CUTS)
-        raise GaveUp
+        raise _GaveUp
 
     def _discounted(self, c: Floats, at: SolveState, wanted: float) -> Answer:
         for iteration in range(self._most):
@@ -203,7 +208,7 @@ class Sweeps:
             most, enough = kernels.MAX_SWEEPS, kernels.SETTLED * moved
             kernels.sweep(self._order, *self._rows, self._work, self._b, 0.0, at.h, False, most, enough)
         else:
-            raise GaveUp
+            raise _GaveUp
         start = (1 - self.discount) * self.mdp.start
         bound = top + float(start @ at.h)
         self._push(start, 1.0)
@@ -261,29 +266,23 @@ class Sweeps:
             at.choice,
             margin,
             kernels.GREEDY_PASSES,
-            self.discount == 1,
         )
 
     def _arrange(self, c: Floats, at: SolveState, *, may_move: bool) -> bool:
-        """Order the states (see `_set_in_order`), and lay the policy out in this order."""
-        moved = self._set_in_order(at, may_move=may_move)
-        self._pack(c, at)
-        return moved
-
-    def _set_in_order(self, at: SolveState, *, may_move: bool) -> bool:
-        """Order the states from the reference outwards. If most states do not lead to the reference by likely successors,
-        the policy no longer visits it, and the cut moves to the loop in which the policy runs. Returns whether it did."""
+        """Order the states from the reference outwards, and lay the policy out in this order. If most states do not
+        lead to the reference by likely successors, the policy no longer visits it, and the cut moves to the loop in
+        which the policy runs. Returns whether it did."""
         known, moved = self._tree(at), False
         if known < len(at.h) // 2 and may_move:
             # Of a policy with several loops, values are highest at the one that earns more than the gain so far.
             loop = int(kernels.on_loop(np.argmax(at.h), self._likely))
             if loop != at.reference:
-                at.reference, moved = loop, True
-                at.h -= at.h[loop]
+                at.reference, at.h, moved = loop, at.h - at.h[loop], True
                 at.y[:] = 0.0
                 known = self._tree(at)
         if known < len(at.h) and not self._by_any_way(at, known).all():
-            raise GaveUp  # several recurrent classes
+            raise _GaveUp  # several recurrent classes
+        self._pack(c, at)
         return moved
 
     def _order_anyway(self, at: SolveState) -> None:
@@ -313,7 +312,6 @@ class Sweeps:
             *self._arrays,
             c,
             self.discount,
-            at.reference if self.discount == 1 else len(at.h),
             self._likely,
             self._place,
             self._b,
@@ -328,7 +326,7 @@ class Sweeps:
         enough = kernels.MASS_LEFT * mass
         left = kernels.push(self._order, *self._rows, self._work, start, self._b, self.discount == 1, enough)
         if not left <= enough:
-            raise GaveUp
+            raise _GaveUp
 
     def _vertex(self, c: Floats, at: SolveState, top: float) -> Answer:
         """The policy as an answer, with its occupancy by state in `_b`."""
