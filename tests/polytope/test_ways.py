@@ -7,6 +7,7 @@ from scipy.sparse import csgraph
 
 import manyways as mw
 from manyways import MDP
+from manyways.polytope import RenumberedSweeps
 from manyways.polytope.ways import LEAST_STEP, Ways
 from problems import KINDS, random_accessible_mdp
 
@@ -76,3 +77,18 @@ def test_a_policy_that_goes_astray_is_noticed():
     staying = mdp.first_choice[1:] - 1
     with pytest.raises(AssertionError):
         assert_leads(mdp, staying, 0)
+
+
+def test_a_copy_is_the_model_and_is_numbered_breadth_first():
+    mdp = mw.read("rooms-50:0")
+    inside = RenumberedSweeps(mdp, 1.0)._copied()
+    assert sorted(inside.states) == list(range(mdp.n_states))
+    np.testing.assert_array_equal(inside.number[inside.choices], np.arange(mdp.n_choices))
+    assert abs(mdp.transitions[inside.choices][:, inside.states] - inside.mdp.transitions).max() == 0
+    ways = Ways(mdp)
+    ways.find(np.array(mdp.reward), int(np.argmax(mdp.reward)), -np.inf)
+    steps = np.zeros(mdp.n_states, int)
+    for s in ways.order[1:]:
+        steps[s] = steps[ways.ahead[s]] + 1
+    assert np.all(np.diff(steps[inside.states]) >= 0)
+    assert steps[inside.states[-1]] > 50

@@ -1,4 +1,4 @@
-"""Sweeps of large models."""
+"""Sweeps of a large model, which start from the cheapest ways (`ways`)."""
 
 from __future__ import annotations
 

@@ -160,11 +160,6 @@ class Sweeps:
         except _GaveUp:
             return None
 
-    def order_of(self, at: SolveState) -> Ints:
-        """(S,) all states, from the reference outwards along the likely successors of a policy."""
-        self._order_anyway(at)
-        return self._order.astype(np.int64)
-
     # ---- the two criteria ---------------------------------------------------------------------
 
     def _average(self, c: Floats, at: SolveState, wanted: float) -> Answer:

@@ -50,7 +50,7 @@ class Ways:
             there = np.zeros(mdp.n_states, bool)
             there[place] = True
             others = np.flatnonzero(np.isinf(self._cost))
-            choice[others], self.order[known:], self.ahead[others] = choices_towards(mdp, there)[others], others, others
+            choice[others], self.order[known:], self.ahead[others] = choices_towards(mdp, there)[others], others, place
         choice[place] = target
         return choice.astype(np.int64)
 
