@@ -101,14 +101,17 @@ def greedy(order, first, indptr, indices, data, c, discount, g, h, choice, margi
 def tree(order, choice, indptr, indices, data, ahead, child, sibling):
     """The states that lead to order[0] by most likely successors, breadth first, in `order`; returns how many.
 
-    Each state's most likely successor other than itself (itself where there is none) is left in `ahead`. The
-    states that have v ahead are linked: `child` leads from v to the first, `sibling` from each to the next. The lists end
-    with n, which is no state.
+    Each state's most likely successor other than itself (itself where there is none) is left in `ahead`; for the rest see
+    `walk`.
     """
-    n = len(choice)
-    for s in range(n):
-        child[s] = n
-    for s in range(n - 1, -1, -1):
+    likely_successors(choice, indptr, indices, data, ahead)
+    return walk(order, ahead, child, sibling)
+
+
+@compiled
+def likely_successors(choice, indptr, indices, data, ahead):
+    """Leave in `ahead` each state's most likely successor other than itself."""
+    for s in range(len(choice)):
         x = choice[s]
         most = 0.0
         likely = s
@@ -117,8 +120,21 @@ def tree(order, choice, indptr, indices, data, ahead, child, sibling):
                 most = data[t]
                 likely = indices[t]
         ahead[s] = likely
-        sibling[s] = child[likely]
-        child[likely] = s
+
+
+@compiled
+def walk(order, ahead, child, sibling):
+    """The states that lead `ahead` to order[0], breadth first, in `order`; returns how many.
+
+    The states that have v ahead are linked: `child` leads from v to the first, `sibling` from each to the next. The lists end
+    with n, which is no state.
+    """
+    n = len(ahead)
+    for s in range(n):
+        child[s] = n
+    for s in range(n - 1, -1, -1):
+        sibling[s] = child[ahead[s]]
+        child[ahead[s]] = s
     root = order[0]
     known = 1
     head = 0

@@ -1,23 +1,27 @@
-"""Sweeps on a copy of the model whose states are numbered in the order in which they are met.
+"""Sweeps on a copy of a large model whose states are numbered in the order in which they are met.
 
 Sweeps visit the states outwards from the reference. In a large model that is numbered otherwise, every step is a cache
-miss, and most of the time is spent waiting for memory. So the first solve, which is slow, ends with a copy of the model,
-made when it is needed, whose states are numbered in the order of that solve. Later orders are close to it, and greedy passes
-run about three times as fast. The copy needs the memory of the model once more.
+miss, and most of the time is spent waiting for memory. So before the first solve the model is copied, with its states numbered
+along cheap ways to the best reward (`ways`). The orders of most solves are close to it, and greedy passes run about
+three times as fast. The copy needs the memory of the model once more.
 """
 
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import dataclass
 from threading import Lock
 
 import numpy as np
 from scipy import sparse
 
+from manyways.kernels.sweeps import walk as breadth_first
 from manyways.model.mdp import MDP
+from manyways.polytope.large_sweeps import LargeSweeps
 from manyways.polytope.oracle import Pause
-from manyways.polytope.sweeps import SolveState, Sweeps
+from manyways.polytope.policy_iteration import PolicyIteration
 from manyways.polytope.vertex import Answer, Vertex
+from manyways.polytope.ways import Ways
 from manyways.types import Floats, Ints
 
 
@@ -25,64 +29,93 @@ class RenumberedSweeps:
     """The oracle of one model and one discount (1 for the average)."""
 
     def __init__(self, mdp: MDP, discount: float, pause: Pause | None = None) -> None:
-        self._sweeps = Sweeps(mdp, discount, pause)
-        self._first: Answer | None = None
-        self._copied = False
-        self._copying = Lock()
-
-    def __getstate__(self) -> dict[str, object]:
-        return {name: value for name, value in vars(self).items() if name != "_copying"}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        vars(self).update(state, _copying=Lock())
+        self._discount, self._pause = discount, pause
+        self._copied = _Copied(mdp, PolicyIteration(mdp, discount))
+        self._sweeps: LargeSweeps | None = None
 
     def twin(self) -> RenumberedSweeps:
-        """The same oracle, of the same copy, with work space of its own. Threads may ask for twins at the same time."""
-        with self._copying:
-            if self._first is not None and not self._copied:
-                self._copy(self._first)
-        other, sweeps = copy(self), self._sweeps
-        other._sweeps = Sweeps(sweeps.mdp, sweeps.discount, sweeps.pause)
+        """The same oracle, of the same copy, with work space of its own."""
+        other = copy(self)
+        other._sweeps = None
         return other
 
     def best(self, c: Floats, warm: Vertex | None = None) -> Answer:
-        """The vertex of highest <c, rho> for an (N,) c; after the first solve its memory is the answer on the copy."""
-        if self._first is None:
-            self._first = self._sweeps.best(c, warm)
-            return self._first
-        if not self._copied:
-            self._copy(self._first)
-        found = self._sweeps.best(c[self._choices], self._on_copy(warm))
+        """The vertex of highest <c, rho> for an (N,) c. Its memory is the answer on the copy."""
+        inside = self._copied()
+        if self._sweeps is None:
+            self._sweeps = LargeSweeps(inside.mdp, self._discount, self._pause)
+        found = self._sweeps.best(c[inside.choices], self._on_copy(inside, warm))
         occupancy = np.empty(len(c))
-        occupancy[self._choices] = found.occupancy
-        choices = np.empty(len(self._states), np.int64)
-        choices[self._states] = self._choices[np.asarray(found.choices)]
+        occupancy[inside.choices] = found.occupancy
+        choices = np.empty(len(inside.states), np.int64)
+        choices[inside.states] = inside.choices[np.asarray(found.choices)]
         dual = None
         if found.dual is not None:
-            dual = np.empty(len(self._states))
-            dual[self._states] = found.dual
+            dual = np.empty(len(inside.states))
+            dual[inside.states] = found.dual
         return Answer(occupancy, choices, value=found.value, bound=found.bound, dual=dual, memory=found)
 
-    def _copy(self, first: Answer) -> None:
-        """From now on, sweep a copy that is numbered in the order of the first answer."""
-        sweeps = self._sweeps
-        self._states = sweeps.order_of(first.memory)
-        renumbered, self._choices = renumber(sweeps.mdp, self._states)
-        self._choice_inside = np.empty(renumbered.n_choices, np.int64)
-        self._choice_inside[self._choices] = np.arange(renumbered.n_choices)
-        self._sweeps, self._copied = Sweeps(renumbered, sweeps.discount, sweeps.pause), True
-
-    def _on_copy(self, warm: Vertex | None) -> Vertex | None:
+    @staticmethod
+    def _on_copy(inside: _Copy, warm: Vertex | None) -> Vertex | None:
         """A warm start in the numbers of the copy."""
         if warm is None or warm.choices is None:
             return None
         if isinstance(warm, Answer) and isinstance(warm.memory, Answer):
             return warm.memory
-        vertex = Vertex(warm.occupancy[self._choices], self._choice_inside[warm.choices[self._states]])
-        if isinstance(warm, Answer) and isinstance(warm.memory, SolveState):  # the first answer
-            memory = warm.memory.renumbered(self._states, self._choice_inside)
-            return Answer(vertex.occupancy, vertex.choices, value=warm.value, bound=warm.bound, memory=memory)
-        return vertex
+        return Vertex(warm.occupancy[inside.choices], inside.number[warm.choices[inside.states]])
+
+
+@dataclass(frozen=True, eq=False)
+class _Copy:
+    """A copy of a model.
+
+    Attributes:
+        mdp: the copy, without names.
+        states: (S,) the state in the model of each state of the copy.
+        choices: (N,) the choice in the model of each choice of the copy.
+        number: (N,) the choice of the copy for each choice of the model.
+    """
+
+    mdp: MDP
+    states: Ints
+    choices: Ints
+    number: Ints
+
+
+class _Copied:
+    """The copy of a model, made when it is first asked for, by whatever thread. It depends on the model only."""
+
+    def __init__(self, mdp: MDP, exact: PolicyIteration) -> None:
+        self._mdp, self._exact = mdp, exact
+        self._copy: _Copy | None = None
+        self._lock = Lock()
+
+    def __call__(self) -> _Copy:
+        with self._lock:
+            if self._copy is None:
+                ways, reward = Ways(self._mdp), np.array(self._mdp.reward)
+                ways.find(reward, self._exact.most_paying(reward), -np.inf)
+                states = _by_steps(ways)
+                mdp, choices = renumber(self._mdp, states)
+                number = np.empty(mdp.n_choices, np.int64)
+                number[choices] = np.arange(mdp.n_choices)
+                self._copy = _Copy(mdp, states, choices, number)
+            return self._copy
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        vars(self).update(state, _lock=Lock())
+
+
+def _by_steps(ways: Ways) -> Ints:
+    """(S,) the states breadth first along the tree of cheapest ways. By cost, what is hard to enter would be far from its
+    neighbours."""
+    walk, child, sibling = (np.empty(len(ways.order), np.uint32) for _ in range(3))
+    walk[0] = ways.order[0]
+    breadth_first(walk, ways.ahead, child, sibling)
+    return walk.astype(np.int64)
 
 
 def renumber(mdp: MDP, states: Ints) -> tuple[MDP, Ints]:

@@ -65,11 +65,6 @@ class SolveState:
     def copy(self) -> SolveState:
         return SolveState(self.choice.copy(), self.h.copy(), self.y.copy(), self.reference, self.g, self.fresh)
 
-    def renumbered(self, states: Ints, number: Ints) -> SolveState:
-        """The same in a copy of the model whose i-th state is states[i], and in which choice x has the number number[x]."""
-        choice, reference = number[self.choice[states]].astype(np.uint32), int(np.argmax(states == self.reference))
-        return SolveState(choice, self.h[states], self.y[states], reference, self.g, self.fresh)
-
 
 def _typical(c: Floats, found: Answer) -> float:
     """The size of what the answer earns: its mean |c|, or the median over its policy where a few choices make up the
@@ -185,11 +180,6 @@ class Sweeps:
         except _GaveUp:
             return None
 
-    def order_of(self, at: SolveState) -> Ints:
-        """(S,) all states, from the reference outwards along the likely successors of a policy."""
-        self._order_anyway(at)
-        return self._order.astype(np.int64)
-
     # ---- the two criteria ---------------------------------------------------------------------
 
     def _average(self, c: Floats, at: SolveState, wanted: float) -> Answer:
@@ -242,10 +232,14 @@ class Sweeps:
 
     def _start(self, c: Floats) -> SolveState:
         """A policy that goes to the choice of highest c."""
-        n, target = self.mdp.n_states, self.exact.most_paying(c)
-        choice = self._towards(target).astype(np.uint32)
-        place = int(self.mdp.choice_state[target])
-        return SolveState(choice, np.zeros(n), np.zeros(n), place, -np.inf if self.discount == 1 else 0.0, fresh=True)
+        target = self.exact.most_paying(c)
+        return self._started(self._towards(target), int(self.mdp.choice_state[target]))
+
+    def _started(self, choices: Ints, place: int) -> SolveState:
+        """The state of a solve that starts from a policy (S,), which comes back to some place, and of which nothing else is
+        known."""
+        n, gain = self.mdp.n_states, -np.inf if self.discount == 1 else 0.0
+        return SolveState(choices.astype(np.uint32), np.zeros(n), np.zeros(n), place, gain, fresh=True)
 
     def _towards(self, target: int) -> Ints:
         """(S,) a policy that goes to a choice and takes it. The ways depend on the place only, so they are kept."""

@@ -18,8 +18,7 @@ _Result = TypeVar("_Result")
 
 def on_twins(work: Callable[[Polytope, _Job], _Result], polytope: Polytope, jobs: Sequence[_Job]) -> list[_Result]:
     """The results of jobs in their order, the same whatever the number of cores. Each job has a polytope of its own, because
-    the work space of an oracle serves one thread at a time. The optimum of the polytope must be known, because a large model is
-    renumbered after its first solve."""
+    the work space of an oracle serves one thread at a time."""
     threads = min(cores(), len(jobs)) if polytope.mdp.n_states >= THREADS_FROM else 1
     idle: SimpleQueue[Polytope] = SimpleQueue()
     for number in range(threads):
