@@ -18,8 +18,7 @@ import pytest
 import manyways as mw
 from manyways import registry
 from manyways.behaviours import BEHAVIOURS
-from manyways.extensions import REGISTRIES
-from manyways.formats import FORMATS, write_model
+from manyways.formats import write_model
 from shared import DATA
 
 EXTENSION = DATA / "extension"
@@ -28,11 +27,8 @@ arrows = random_vertices = squared_distance = ModuleType("imported by the fixtur
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch):
+def registered(registrations, monkeypatch):  # noqa: ARG001
     """The modules of the extension, imported anew; what they and the tests register is forgotten afterwards."""
-    for axis in REGISTRIES:
-        monkeypatch.setattr(axis, "_classes", dict(axis._classes))
-    monkeypatch.setattr(FORMATS, "_formats", list(FORMATS))
     monkeypatch.syspath_prepend(str(EXTENSION))
     for name in MODULES:
         monkeypatch.delitem(sys.modules, name, raising=False)

@@ -18,6 +18,7 @@ RUN, NOT_RUN = {"python", "console"}, {"sh", "text", "json", "inline", "", "{cod
 
 
 @pytest.mark.parametrize("page", pages_with_examples(), ids=name_of)
+@pytest.mark.usefixtures("registrations")
 def test_examples(page, tmp_path):
     assert run_page(page, tmp_path) > 0, "see docs/tools/examples.py --update"
     for picture in pictures_of(page):
