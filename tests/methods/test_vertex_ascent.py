@@ -404,9 +404,9 @@ def test_a_candidate_given_up_early_would_not_have_been_kept(behaviour, tradeoff
 
     def both(*arguments):
         copied = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments]
-        value, rise, slot_of = arguments[18], arguments[19], arguments[23]
+        value, rise, space = arguments[18:]
         kept, reached = real(*arguments)
-        assert (slot_of == -1).all()
+        assert (space[3] == -1).all()
         if np.isfinite(rise):
             copied[19] = np.inf
             real(*copied)  # the worth of each candidate in full, as long as none is kept

@@ -69,7 +69,7 @@ def plan_on(
 def _started(processes: int) -> int:
     """Run this command in so many processes on this machine; returns how they ended.
 
-    mpirun gets no signals from the terminal: of Ctrl-C, the processes are told by SIGUSR1, which leaves them the time to
+    mpirun gets no signals from the terminal: Ctrl-C is passed on to the processes as SIGUSR1, which leaves them the time to
     write their plans. A second Ctrl-C ends them at once.
     """
     from manyways.distributed.team import INSTALL

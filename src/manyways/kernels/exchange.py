@@ -78,6 +78,23 @@ def expand(y, p, met, base, slopes):
 
 
 @compiled
+def without_overlap(now, enough, image, slots, met, base, slopes, per_divergence):
+    """A contribution less what the overlap of the `image` with other plans takes away; the sum ends early where no more than
+    `enough` is left."""
+    for y in range(slots):
+        p = image[y]
+        step = p - base[y]
+        if abs(step) < NEAR * base[y]:
+            overlap = slopes[0, y] + step * (slopes[1, y] + step * (slopes[2, y] + step * slopes[3, y]))
+            now -= 0.5 * per_divergence * overlap
+        elif p > TRACE:
+            now -= 0.5 * per_divergence * overlap_of(p, math.log(p), met, y)
+        if now <= enough:
+            break
+    return now
+
+
+@compiled
 def lay_out(taken, from_row, total, group, occupied, slot, slot_of, met, base, slopes):
     """Number the groups of the choices taken by slots, in the order of the columns. Returns the number of slots.
 
@@ -122,8 +139,7 @@ def meets(taken, from_row, factor, moved, after, floors, levels):
 @compiled
 def exchange_pass(
     candidate, column, worth, taken, indptr, indices, data, discount, row_of, from_row, total,
-    reward, group, occupied, floors, levels, per_reward, per_divergence, value, rise,
-    moved, image, slot, slot_of, met, base, slopes, sums, earnings,
+    reward, group, occupied, floors, levels, per_reward, per_divergence, value, rise, space,
 ):  # fmt: skip
     """Exchange actions of one plan: try each `candidate`, a choice, in place of the one taken in its `column`, and keep
     every exchange that raises the plan's contribution from `value` by more than `rise`.
@@ -135,10 +151,9 @@ def exchange_pass(
             others from the R states that a candidate can lead to. `row_of` (S,) gives the row of a state, -1 where the
             chain is cut.
 
-    `moved`, `slot` (L,), `image`, `base` (L + 1,), `slopes` (4, L + 1), `met` (m, L + 1), `sums` and `earnings` (1 + R,) are
-    work space, as is `slot_of` (B,), which is -1 before and after; see `lay_out`. `base` is the time in each slot with the
-    exchanges kept so far, `slopes` expands the overlap around it, `sums` and `earnings` are the sum of each row and what is
-    earned in it.
+    `space` is work space: moved (L,), image (L + 1,), slot (L,), slot_of (B,), which is -1 before and after, met (m, L + 1), base
+    (L + 1,), slopes (4, L + 1), sums and earnings (1 + R,). See `lay_out`; `base` is the time in each slot with the exchanges kept
+    so far, `slopes` expands the overlap around it, `sums` and `earnings` are the sum of each row and what is earned in it.
 
     Returns the number of exchanges kept and the contribution. `worth` receives the contribution with each candidate
     that was tried, and NaN for candidates after which the chain never returns to the cut. For candidates that are not
@@ -151,6 +166,7 @@ def exchange_pass(
     plan has time, JSD is 1/2 ln 2 per unit; what is computed is how much the overlap reduces that (see
     `objectives.divergence`).
     """
+    moved, image, slot, slot_of, met, base, slopes, sums, earnings = space
     columns = len(taken)
     kept = 0
     slots = -1  # not laid out yet
@@ -197,7 +213,7 @@ def exchange_pass(
         there = from_row[0, c] + factor * moved[c]
         earned = (earnings[0] + factor * earning + there * (reward[x] - reward[before])) / after
         share = 1.0 / after
-        used = slots
+        used = slots  # image is the time in each slot; the choice tried may need one of its own
         new = slot_of[group[x]]
         if new < 0:
             new = slots
@@ -218,16 +234,7 @@ def exchange_pass(
             image[new] = 0.0
         image[new] += there * share
         now = per_reward * earned + per_divergence * len(occupied) * LOG_2
-        for y in range(used):
-            p = image[y]
-            step = p - base[y]
-            if abs(step) < NEAR * base[y]:
-                overlap = slopes[0, y] + step * (slopes[1, y] + step * (slopes[2, y] + step * slopes[3, y]))
-                now -= 0.5 * per_divergence * overlap
-            elif p > TRACE:
-                now -= 0.5 * per_divergence * overlap_of(p, math.log(p), met, y)
-            if now <= enough:
-                break
+        now = without_overlap(now, enough, image, used, met, base, slopes, per_divergence)
         worth[n] = now
         if now <= value + rise:
             taken[c] = before

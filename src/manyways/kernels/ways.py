@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from manyways.kernels.compiler import compiled
+from manyways.kernels.orders import likeliest
 
 
 @compiled
@@ -20,16 +21,9 @@ def likely_moves(first, indptr, indices, data, begin, move, owner, chance, to):
         begin[s] = 0
     for s in range(n):
         for x in range(first[s], first[s + 1]):
-            most = 0.0
-            likely = s
-            for t in range(indptr[x], indptr[x + 1]):
-                if data[t] > most and indices[t] != s:
-                    most = data[t]
-                    likely = indices[t]
             owner[x] = s
-            chance[x] = most
-            to[x] = likely
-            begin[likely] += 1
+            to[x], chance[x] = likeliest(s, x, indptr, indices, data)
+            begin[to[x]] += 1
     for s in range(n):
         begin[s + 1] += begin[s]
     for i in range(len(to)):

@@ -105,7 +105,7 @@ class ClusterCrew:
                 yield number, Halted(self.log.status) if isinstance(answer, Halted) and self.log.status else answer
 
     def _halted(self) -> bool:
-        """Whether the search is to end; the workers are told once."""
+        """Whether the search is to end; the workers get one message."""
         try:
             self.log.watch.check()
         except Halted as end:

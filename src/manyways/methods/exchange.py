@@ -149,12 +149,14 @@ class _Search:
         taken, worth = self.choice[self._state], np.full(len(self._candidate), -np.inf)
         columns, groups = len(taken), compared.shape[1]
         slots, rows = columns + 1, len(self._from_row)
+        space = (
+            np.empty(columns), np.empty(slots), np.empty(columns, np.int64), np.full(groups, -1), np.empty((len(others), slots)),
+            np.empty(slots), np.empty((4, slots)), np.empty(rows), np.empty(rows),
+        )  # fmt: skip
         kept, value = kernels.exchange_pass(
             self._candidate, self._column, worth, taken, *self._arrays, self.polytope.criterion.discount,
             self._row_of, self._from_row, self._from_row[0].sum(), self.polytope.mdp.reward, self._form.groups,
-            compared, self._floors, self._levels, self._form.per_reward, self._form.per_divergence, value, rise,
-            np.empty(columns), np.empty(slots), np.empty(columns, np.int64), np.full(groups, -1), np.empty((len(others), slots)),
-            np.empty(slots), np.empty((4, slots)), np.empty(rows), np.empty(rows),
+            compared, self._floors, self._levels, self._form.per_reward, self._form.per_divergence, value, rise, space,
         )  # fmt: skip
         self.choice[self._state] = taken
         return kept, value, worth

@@ -15,7 +15,7 @@ from threading import Lock
 import numpy as np
 from scipy import sparse
 
-from manyways.kernels.sweeps import walk as breadth_first
+from manyways.kernels.orders import walk as breadth_first
 from manyways.model.mdp import MDP
 from manyways.polytope.large_sweeps import LargeSweeps
 from manyways.polytope.oracle import Pause

@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from manyways.kernels import small_solves
+from manyways.kernels import orders, small_solves
 from manyways.kernels import sweeps as kernels
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import choices_towards
@@ -289,7 +289,7 @@ class Sweeps:
         known, moved = self._tree(at), False
         if known < len(at.h) // 2 and may_move:
             # Of a policy with several loops, values are highest at the one that earns more than the gain so far.
-            loop = int(kernels.on_loop(np.argmax(at.h), self._likely))
+            loop = int(orders.on_loop(np.argmax(at.h), self._likely))
             if loop != at.reference:
                 at.reference, at.h, moved = loop, at.h - at.h[loop], True
                 at.y[:] = 0.0
@@ -309,14 +309,14 @@ class Sweeps:
     def _tree(self, at: SolveState) -> int:
         """Order the states that lead to the reference by likely successors, nearest first; returns their number."""
         self._order[0] = at.reference
-        return kernels.tree(self._order, at.choice, *self._arrays, self._likely, self._child, self._sibling)
+        return orders.tree(self._order, at.choice, *self._arrays, self._likely, self._child, self._sibling)
 
     def _by_any_way(self, at: SolveState, known: int) -> np.ndarray:
         """Extend the order along any transition of the policy, however unlikely; returns a mask of the states in it."""
         seen = np.zeros(len(at.h), bool)
         seen[self._order[:known]] = True
         begin, target, *_ = self._rows  # not in use before the policy is laid out
-        kernels.visit(self._order, known, at.choice, *self._arrays[:2], seen, begin, target)
+        orders.visit(self._order, known, at.choice, *self._arrays[:2], seen, begin, target)
         return seen
 
     def _pack(self, c: Floats, at: SolveState) -> None:
