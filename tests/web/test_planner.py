@@ -190,4 +190,4 @@ def test_a_ban_after_more_like_this_is_planned_without_what_was_learned():
     new = planned(liked, slack=0.2, banned_actions=("bus",))
     assert new.k == 2
     assert {new.mdp.action_name(x) for x in np.flatnonzero(new.policies.any(axis=0))} == {"bike", "walk", "on"}
-    assert new.verify().ok
+    assert new.rewards.min() >= 0.8 * new.optimal_reward - 1e-9
