@@ -38,7 +38,7 @@ NASTY = [
 def test_an_action_of_its_own_is_the_title():
     mdp = commute()
     plans = plan_set(mdp, [going(mdp, ("home", "bike")), going(mdp, ("home", "bus"))])
-    assert [portrait.title for portrait in portraits(plans)] == ["Bike", "Bus"]
+    assert [portrait.title for portrait in portraits(plans)] == ["Bikes", "Takes 'bus'"]
 
 
 def test_same_doors_are_told_apart():

@@ -210,8 +210,8 @@ def test_actions_and_states_in_titles_take_a_quarter_of_the_time(seed):
         time = 1.0
         if words in states and " in " in title:
             time = plans.occupancies[plan][mdp.choice_state == states[words]].sum()
-        elif words in actions:
-            same = [x for x in range(mdp.n_choices) if mdp.action_name(x) == words]
+        elif words.removeprefix("takes ") in actions:
+            same = [x for x in range(mdp.n_choices) if mdp.action_name(x) == words.removeprefix("takes ")]
             time = plans.occupancies[plan][same].sum()
         elif departs := re.fullmatch(r"(like plan (\d), but )?takes (\w+) in (\w+)", words):
             here = np.flatnonzero(mdp.choice_state == states[departs[4]])

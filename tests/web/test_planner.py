@@ -168,3 +168,26 @@ def test_a_ban_holds_and_kept_plans_are_carried_over():
     assert answer.label.endswith(f"1 kept, without {banned}")
     with pytest.raises(mw.SettingError, match="plan 2 cannot be kept: the plan does something in 'home'"):
         _plan(dataclasses.replace(request, keep=(old[1].key,)), lambda _: None)
+
+
+def test_a_plan_that_was_replaced_stays_away_from_all_later_sets(plans):
+    second = planned(plans, k=3, keep=(plans[0].key, plans[1].key))
+    third = planned(second, k=3, keep=(second[0].key, second[1].key))
+    gone = np.stack([plans.policies[2], second.policies[2]])
+    assert (third.avoided == gone).all()
+    assert not {plans[2].key, second[2].key} & {plan.key for plan in third}
+    assert len(planned(third).avoided) == 0  # nothing is kept: planned anew
+
+
+def test_a_ban_after_more_like_this_is_planned_without_what_was_learned():
+    mdp = mw.MDP.from_transitions(
+        [
+            *(("home", way, way, 1.0, reward) for way, reward in (("bus", 10.0), ("bike", 9.5), ("walk", 9.0))),
+            *((way, "on", "home", 1.0, 0.0) for way in ("bus", "bike", "walk")),
+        ]
+    )
+    liked = planned(mw.plan(mdp, 3, slack=0.2), slack=0.2, like=mw.plan(mdp, 3, slack=0.2)[0].key)
+    new = planned(liked, slack=0.2, banned_actions=("bus",))
+    assert new.k == 2
+    assert {new.mdp.action_name(x) for x in np.flatnonzero(new.policies.any(axis=0))} == {"bike", "walk", "on"}
+    assert new.rewards.min() >= 0.8 * new.optimal_reward - 1e-9

@@ -12,6 +12,7 @@ from itertools import islice
 
 import numpy as np
 
+from manyways.describe.action_words import does
 from manyways.describe.conditions import Condition, missing, spent
 from manyways.describe.places import Sectors, shares_by_sector, sides_of
 from manyways.describe.subject import STATES_UP_TO, Plans, words_for
@@ -180,7 +181,7 @@ def _action_features(plans: Plans) -> Iterator[Feature]:
                 after,
                 f"Never {takes}",
                 f"Hardly ever {takes}",
-                f"action {name}" if name.isdigit() else plain(name),  # a number alone says nothing
+                does(name),
                 values,
                 values,
             )

@@ -24,7 +24,7 @@ ACTIONS = 8
 """The actions with a colour of their own; the others are grey."""
 SEEN = 1e-4
 """Pairs of values with a smaller share of a plan's time are left empty."""
-BAR, BOX_HEIGHT, GAP, BELOW = 18.0, 92.0, 8.0, 40.0
+BAR, BOX_HEIGHT, GAP, BELOW = 18.0, 96.0, 8.0, 46.0
 LEFT, LETTER, LETTERS = 40.0, 11.0, 20
 """Left of the boxes: room for the name of the variable and for its values, which are cut to so many letters."""
 CELL = 16.0
@@ -144,13 +144,13 @@ def _boxes(
         for place, plan in enumerate(shown):
             if action[place][cell] < 0:
                 continue
-            height = max((BOX_HEIGHT - 24) * float(time[place][cell]) / most, 2.0)
+            height = max((BOX_HEIGHT - 28) * float(time[place][cell]) / most, 2.0)
             left = x + 6 + place * BAR
             bars.append(
                 {
                     "plan": plan,
                     "x": round(left + 1, 1),
-                    "y": round(y + BOX_HEIGHT - 18 - height, 1),
+                    "y": round(y + BOX_HEIGHT - 22 - height, 1),
                     "top": y + 5,
                     "height": round(height, 1),
                     "colour": colours[action[place][cell]],
@@ -167,7 +167,7 @@ def _boxes(
         "height": height,
         "left": beside,
         "pixel": round(width / 690, 3),
-        "box": {"width": wide, "height": BOX_HEIGHT, "bar": BAR - 2, "full": BOX_HEIGHT - 23},
+        "box": {"width": wide, "height": BOX_HEIGHT, "bar": BAR - 2, "full": BOX_HEIGHT - 27},
         "boxes": boxes,
         "bars": bars,
         "rows_at": [round((rows - 1 - row) * (BOX_HEIGHT + GAP) + BOX_HEIGHT / 2, 1) for row in range(rows)],

@@ -181,8 +181,9 @@ def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> Planned
         mdp = replace(mdp, name=f"{old.mdp.name}, without {words}")  # all pages and files say so
     kept = [i for i in range(old.k) if old[i].key in request.keep]
     replaced = [i for i in range(old.k) if i not in kept] if kept else []
-    keep = [_carried(old, i, mdp) for i in kept]
-    avoid = _avoided(old, replaced, mdp)
+    keep = [_kept(old, i, mdp) for i in kept]
+    # What was replaced in earlier sets stays away as well, as long as the set is changed and not planned anew.
+    avoid = _avoided([*old.avoided, *old.policies[replaced]], old.mdp, mdp) if kept else []
     limits = old.limits
     floor = limits.floor if request.slack is None and limits.slack is None else None
     limited = not (request.slack is None and floor is None and limits.longer is None)
@@ -191,7 +192,7 @@ def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> Planned
         mdp,
         request.k,
         seed=request.seed,
-        objective=_objective(old, request.tradeoff, limited),
+        objective=_on_part(_objective(old, request.tradeoff, limited), mdp is old.mdp),
         method=old.method if able else None,
         slack=request.slack,
         floor=floor,
@@ -212,22 +213,26 @@ def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> Planned
     return replace(planned, renamed=tuple(renamed))
 
 
-def _carried(old: PlanSet, i: int, mdp: MDP) -> Floats:
-    """A plan to keep, for the model without what is banned."""
-    if mdp is old.mdp:
-        return old.policies[i]
+def _carried(policy: Floats, old: MDP, mdp: MDP) -> Floats:
+    """A policy for the model without what is banned."""
+    from manyways.plans import Policy
+
+    return policy if mdp is old else Policy(old, policy).on(mdp).probabilities
+
+
+def _kept(old: PlanSet, i: int, mdp: MDP) -> Floats:
     try:
-        return old[i].policy.on(mdp).probabilities
+        return _carried(old.policies[i], old.mdp, mdp)
     except SettingError as error:
         raise SettingError(f"plan {i + 1} cannot be kept: {error}") from None
 
 
-def _avoided(old: PlanSet, replaced: list[int], mdp: MDP) -> list[Floats]:
+def _avoided(policies: list[Floats], old: MDP, mdp: MDP) -> list[Floats]:
     """The plans that were to be replaced, except those that do what is banned: they cannot come back anyway."""
     found = []
-    for i in replaced:
+    for policy in policies:
         try:
-            found.append(_carried(old, i, mdp))
+            found.append(_carried(policy, old, mdp))
         except SettingError:
             continue
     return found
@@ -292,6 +297,17 @@ def _objective(old: PlanSet, tradeoff: float | None, limited: bool) -> Objective
     if old.derived and limited and f"{tradeoff:.6g}" == f"{old.tradeoff:.6g}":  # the page shows six digits
         tradeoff = None
     return replace(objective, tradeoff=tradeoff)  # pyright: ignore[reportCallIssue] (it has that field)
+
+
+def _on_part(objective: Objective | None, whole: bool) -> Objective | None:
+    """The objective for the model or a part of it. What was learned from choices between plans of the whole model is left out
+    for a part, in which some of these plans are impossible."""
+    from manyways.objectives import Representative
+    from manyways.preferences import Posterior
+
+    if whole or not isinstance(objective, Representative) or not isinstance(objective.preferences, Posterior):
+        return objective
+    return replace(objective, preferences=objective.preferences.prior)
 
 
 class _Reporter:

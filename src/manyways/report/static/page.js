@@ -257,7 +257,8 @@ if (get("play-all")) {
   get("compare-two").addEventListener("click", () => { const one = pinned === null ? 0 : pinned; showPair(one, farthest(one)); });
 }
 if (get("print")) get("print").addEventListener("click", () => print());
-addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => { part.dataset.was = part.open; part.open = true; }));
+// Of the plans of a group, only the first is printed with all that is known about it.
+addEventListener("beforeprint", () => document.querySelectorAll("details:not(.group .more)").forEach((part) => { part.dataset.was = part.open; part.open = true; }));
 addEventListener("afterprint", () => document.querySelectorAll("details[data-was]").forEach((part) => { part.open = part.dataset.was === "true"; }));
 
 // ---- choosing a plan and taking it away, without a server ---------------------------------------
