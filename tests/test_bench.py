@@ -1,14 +1,17 @@
 """The benchmarks run and measure what they say, and the algorithms that they compare with are correct."""
 
 import json
+import re
 
 import numpy as np
 import pytest
+import typer
 
 import manyways as mw
 from manyways import bench
 from manyways.bench import models, rivals
 from manyways.bench.timing import fastest
+from manyways.cli.program import app
 from manyways.formats.writer import write_model
 from manyways.polytope import Polytope
 
@@ -47,6 +50,12 @@ def test_results_are_written_with_table_plot_and_data(tmp_path):
     assert np.isfinite(results["growth"][1]["cold exponent"])
     assert all(row["HiGHS cold / best cold"] > 0 for row in results["others"])
     assert all(row["peak of one best, MiB"] > 50 for row in results["memory"])
+
+
+def test_the_help_names_every_benchmark():
+    command = typer.main.get_command(app).commands["bench"]  # pyright: ignore[reportAttributeAccessIssue]
+    said = next(one.help for one in command.params if one.name == "parts")
+    assert re.findall(r"\w+", said.removeprefix("Any of: ").partition(";")[0]) == list(bench.PARTS)
 
 
 def test_reading_is_measured_for_every_format_and_size(monkeypatch):

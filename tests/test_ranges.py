@@ -73,6 +73,7 @@ def test_what_nobody_must_and_nobody_can():
     mdp = mw.MDP.from_transitions(rows, labels={"left": ["b"], "bad": ["d"]})
     found = {each.name: each for each in mw.freedom(mdp, slack=0.1).ranges}
     assert (found["left"].least, found["left"].most) == pytest.approx((0.0, 0.5))
+    assert not np.signbit(found["left"].least), "a table would show -0.0 %"
     assert found["left"].sentence == "Between none and 50 % of the time in 'left': yours to choose."
     assert found["bad"].most < 0.01
     by_action = {each.name: each for each in mw.freedom(mdp, slack=0.1, by="actions").ranges}

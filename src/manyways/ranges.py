@@ -141,9 +141,9 @@ def freedom_of(plans: PlanSet, by: Mapping[str, ArrayLike]) -> list[Range]:
 def _range(polytope: Polytope, name: str, weights: Floats, ends: Floats | None, word: str) -> Range:
     most = polytope.best(weights)
     least = polytope.best(-weights)
-    low, high = -least.bound, most.bound
+    low, high = 0.0 - least.bound, most.bound  # unlike -0.0, 0.0 - 0.0 has no sign
     if weights.min() >= 0:
-        low, high = max(low, 0.0), min(max(high, 0.0), float(weights.max()))
+        low, high = max(0.0, low), min(max(high, 0.0), float(weights.max()))
     steps = None
     if ends is not None:
         shortest = polytope.best(ends)

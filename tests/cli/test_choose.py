@@ -117,6 +117,14 @@ def test_mistakes_are_reported_in_one_sentence(choose, arguments, message):
     assert answer.err.count("\n") == 1
 
 
+def test_rounds_keep_a_limit_on_the_length_and_what_counts_as_different(choose, here):
+    answer = choose("1\n", "choose", "map.txt", "--k", "2", "--longer", "60%", "--apart", "2", "--out", "mine.mwc")
+    assert answer.code == DONE
+    for one in mw.Conversation.load(here / "mine.mwc").rounds:
+        assert one.plans.limits.longer == 0.6
+        assert one.plans.behaviour == mw.Near(2)
+
+
 class Person:
     """Someone at a terminal, who sees what is printed and types."""
 

@@ -85,6 +85,20 @@ def test_what_cannot_be_exported_is_refused(kept, options, message):
     assert message in answer.stderr
 
 
+def test_export_does_not_write_over_the_model(tmp_path):
+    model, file = tmp_path / "guard.csv", str(tmp_path / "plans.mw")
+    rows = "state,action,next,reward\nquiet,stay,quiet,1\nquiet,go,away,0\naway,back,quiet,1\n"
+    model.write_text(rows)
+    mw.plan(model, 1).save(file)
+    answer = manyways("export", file, str(model))
+    assert answer.returncode == 2
+    assert (
+        answer.stderr == f"manyways: cannot write {model}: the model of the plans was read from it; give another name\n"
+    )
+    assert model.read_text() == rows
+    assert manyways("export", file, str(tmp_path / "policy.csv")).returncode == 0
+
+
 @pytest.mark.parametrize("ending", [".npz", ".drn", ".tra"])
 def test_a_prism_model_converted_and_read_without_storm_is_the_same(ending, tmp_path):
     pytest.importorskip("stormpy")

@@ -179,6 +179,13 @@ def test_a_share_that_is_no_number_is_answered_with_the_usage(manyways):
     assert "expected a share such as 10% or 0.1, found 'ten'" in " ".join(answer.err.split())
 
 
+def test_a_share_above_one_needs_a_percent_sign(manyways):
+    answer = manyways("plan", "map.txt", "--slack", "10")
+    assert answer.code == BAD_INPUT
+    assert "a share above 1 needs a percent sign: write 10% or 0.1" in " ".join(answer.err.split())
+    assert manyways("plan", "map.txt", "--k", "1", "--slack", "1000%").code == DONE
+
+
 def test_an_unknown_diversity_is_answered_with_the_known_ones(manyways):
     answer = manyways(*PLAN, "--diversity", "median")
     assert answer.code == BAD_INPUT

@@ -421,3 +421,19 @@ def test_a_start_that_is_no_state():
 
     with pytest.raises(mw.SourceError, match="not the number of a state"):
         mw.read(Elsewhere())
+
+
+def test_the_chance_of_the_goal_by_a_linear_system_of_the_environments_own_table():
+    """A way apart from the program's model and from simulations: x = gain + stay x, over the states of FrozenLake."""
+    table = gymnasium.make("FrozenLake-v1").unwrapped.P
+    plans = mw.plan("gym:FrozenLake-v1", 3, slack=0.1)
+    for plan in plans:
+        stay, gain = np.zeros((16, 16)), np.zeros(16)
+        for state in table:
+            if all(ended for action in table[state].values() for *_, ended in action):
+                continue  # a hole or the goal
+            for chance, following, reward, ended in table[state][plan.act(state, np.random.default_rng(0))]:
+                gain[state] += chance * reward
+                stay[state, following] += 0.0 if ended else chance
+        assert np.linalg.solve(np.eye(16) - stay, gain)[0] == pytest.approx(plan.reward, abs=1e-12)
+    assert plans.optimal_reward == pytest.approx(14 / 17, abs=1e-12)

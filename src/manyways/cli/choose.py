@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from manyways.cli.common import Slack, app, console, progress_bar
+from manyways.cli.common import Apart, Longer, Slack, app, console, progress_bar
 
 if TYPE_CHECKING:
     from manyways.conversation import Conversation
@@ -23,10 +23,15 @@ if TYPE_CHECKING:
 def choose(
     source: Annotated[
         str | None,
-        typer.Argument(help="A model as for 'manyways plan', settings after a question mark. Not with --resume."),
+        typer.Argument(
+            help="A model as for 'manyways plan', settings after a question mark; or a file that 'manyways plan --out' "
+            "wrote, of which the model is taken. Not with --resume."
+        ),
     ] = None,
     k: Annotated[int | None, typer.Option(help="Number of plans in a round; by default 6.")] = None,
     slack: Slack = None,
+    longer: Longer = None,
+    apart: Apart = None,
     seed: Annotated[int | None, typer.Option(help="Seed of all random draws; by default 0.")] = None,
     out: Annotated[
         Path | None,
@@ -52,6 +57,7 @@ def choose(
     Each round shows a few plans; the next ones are closer to what you like. Answer with the number of the one that you like best, u to go back, or q to stop. Answers
     can also come from a file or a pipe, one per line; the end of the input stops.
     """
+    from manyways.behaviours import Near
     from manyways.conversation import Conversation
     from manyways.errors import SettingError
     from manyways.files import check_writable
@@ -60,7 +66,11 @@ def choose(
 
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")  # bytes that are no text are refused like any other wrong answer
-    given = [name for name, value in {"--k": k, "--slack": slack, "--seed": seed}.items() if value is not None]
+    given = [
+        name
+        for name, value in {"--k": k, "--slack": slack, "--longer": longer, "--apart": apart, "--seed": seed}.items()
+        if value is not None
+    ]
     if resume is not None and given:
         raise SettingError(f"{', '.join(given)} cannot be used with --resume: {resume} has these settings")
     out = resume if out is None else out
@@ -75,7 +85,11 @@ def choose(
         talk = Conversation.load(resume)
     elif source is not None and resume is None:
         with progress_bar(quiet=False) as progress:
-            talk = Conversation(source, 6 if k is None else k, slack=slack, seed=seed or 0, progress=progress)
+            behaviour: dict[str, Any] = {} if apart is None else {"behaviour": Near(apart)}
+            count = 6 if k is None else k
+            talk = Conversation(
+                source, count, slack=slack, longer=longer, seed=seed or 0, progress=progress, **behaviour
+            )
     else:
         raise SettingError("give either a source or --resume FILE.mwc: see manyways choose --help")
     interrupted = _rounds(talk, out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -66,14 +67,19 @@ Minimise = Annotated[
 
 
 def share(text: str) -> float:
-    """A share such as 10%, 10 % or 0.1."""
+    """A share such as 10%, 10 % or 0.1; a number above 1 needs the percent sign, since 10 hardly ever means 1000 %."""
     number, percent, rest = text.strip().partition("%")
     try:
         if rest.strip():
             raise ValueError
-        return float(number) / (100 if percent else 1)
+        found = float(number) / (100 if percent else 1)
     except ValueError:
         raise typer.BadParameter(f"expected a share such as 10% or 0.1, found {text!r}") from None
+    if not percent and 1 < found < math.inf:
+        raise typer.BadParameter(
+            f"a share above 1 needs a percent sign: write 10% or 0.1, or 1000% if you mean that; found {text!r}"
+        )
+    return found
 
 
 Tradeoff = Annotated[
@@ -98,6 +104,13 @@ Longer = Annotated[
         parser=share,
         metavar="SHARE",
         help="Every plan's mean way to the goal is at most this share longer than the shortest one: 10% or 0.1.",
+    ),
+]
+Apart = Annotated[
+    float | None,
+    typer.Option(
+        metavar="RADIUS",
+        help="Time spent within this distance counts as the same, as for 'manyways plan': cells, or metres for nav2 maps.",
     ),
 ]
 Discount = Annotated[float | None, typer.Option(help="Count the discounted sum of rewards, with this factor.")]

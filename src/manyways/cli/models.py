@@ -67,6 +67,9 @@ def export(
     plans = load(plans_file)
     if not 1 <= plan <= plans.k:
         raise SettingError(f"there are plans 1 to {plans.k}, found {plan}")
+    for path in (out, route, layer):
+        if path is not None:
+            _check_is_not_the_model(path, plans.mdp.source)
     chosen = plans[plan - 1]
     if route is not None:
         way = chosen.route()
@@ -75,6 +78,15 @@ def export(
         print(f"layer of plan {plan} written to {chosen.save_layer(layer)} and {layer.with_suffix('.yaml')}")
     if out is not None:
         print(f"plan {plan} written to {chosen.save(out)}")
+
+
+def _check_is_not_the_model(path: Path, source: str | None) -> None:
+    """Refuse to write over the file from which the model was read: a table and a policy may both end in .csv."""
+    from manyways.errors import OutputError
+
+    model = Path("" if source is None else source.partition("?")[0])
+    if model.is_file() and path.exists() and path.samefile(model):
+        raise OutputError(f"cannot write {path}: the model of the plans was read from it; give another name")
 
 
 @app.command(epilog="Example: manyways simulate plans.mw --plan 3 --steps 10000")

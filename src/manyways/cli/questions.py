@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from manyways.cli.common import (
+    Apart,
     Const,
     Discount,
     Floor,
@@ -71,12 +72,14 @@ def freedom(
     from rich.table import Table
     from rich.text import Text
 
+    from manyways.describe.wording import tabled
+
     table = Table(title=Text(f"{found.mdp.name}: what is certain, what is free"), title_justify="left")
     for column in ("", "least time", "most time", "steps per trip"):
         table.add_column(column, justify="left" if not column else "right")
     for r in found.ranges:
         steps = "-" if r.steps is None else f"{r.steps[0]:.3g} to {r.steps[1]:.3g}"
-        table.add_row(Text(r.name), f"{100 * r.least:.1f} %", f"{100 * r.most:.1f} %", steps)
+        table.add_row(Text(r.name), tabled(r.least), tabled(r.most), steps)
     console().print(table)
     for r in found.ranges:
         console().print(Text(r.sentence), soft_wrap=True)
@@ -90,13 +93,7 @@ def ways(
     slack: Slack = None,
     floor: Floor = None,
     longer: Longer = None,
-    apart: Annotated[
-        float | None,
-        typer.Option(
-            metavar="RADIUS",
-            help="Time spent within this distance counts as the same, as for 'manyways plan': cells, or metres for nav2 maps.",
-        ),
-    ] = None,
+    apart: Apart = None,
     distance: Annotated[
         float, typer.Option(help="The least distance of two ways that count as different, below 0.693.")
     ] = 0.1,

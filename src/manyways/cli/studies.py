@@ -181,7 +181,7 @@ def bench(
     parts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Any of: paper, others, growth, plans, limits, price, preferences, rounds, near, closures, certificates, "
+            help="Any of: paper, sure, others, growth, plans, limits, kinds, preferences, rounds, near, closures, certificates, "
             "start, memory, studies, reading, tables; by default all."
         ),
     ] = None,
