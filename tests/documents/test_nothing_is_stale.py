@@ -248,10 +248,6 @@ def test_twelve_models_in_the_gallery():
 FIGURE = re.compile(r"^\W*-?\d+(?:[.,]\d+)?(?![\w/])")
 COMMAND = re.compile(r"(?:^|[\s`$])(?:manyways|python|make|mpirun|mw\.\w+\()\s*\w*", re.M)
 DESCRIBED_BYTES = {"docs/reference/plan-file.md"}
-WITHOUT_COMMAND = {
-    "docs/default-method.md": {"## The gradient at zero", "## Secant costs", "## Starts"},
-}
-"""Measured once, by programs that are not in the repository: searches that were tried and not taken."""
 
 
 def figures_without_command(text: str) -> list[str]:
@@ -268,7 +264,7 @@ def figures_without_command(text: str) -> list[str]:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in DESCRIBED_BYTES], ids=name_of)
 def test_a_command_stands_beside_every_table_of_figures(page):
-    assert set(figures_without_command(page.read_text())) == WITHOUT_COMMAND.get(name_of(page), set())
+    assert set(figures_without_command(page.read_text())) == set()
 
 
 def test_figures_without_command_are_found():
