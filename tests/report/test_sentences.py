@@ -768,7 +768,7 @@ def action_of(page: Page, words: str) -> Bools:
     """(N,) the choices of an action as a rule says it: "repairs", "goes north", "mends a"."""
     found = []
     for number, name in enumerate(page.mdp.action_names):
-        first, blank, rest = name.partition("_")
+        first, blank, rest = name.replace(" ", "_").partition("_")
         said = f"goes {name}" if name in DIRECTIONS else f"{first}s{blank and ' '}{rest}"
         found += [number] if said == words.lower() else []
     assert len(found) == 1, f"no such action: {words}"
