@@ -640,7 +640,8 @@ def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     same = [j for j in page.others[i] if truth.same_passages[i, j] and truth.near[i, j] < 0.45]
     taken = [f"the {n}" for n in truth.regions.names if "passage" in n and truth.passing(f"region:{n}")[i] > 0.5]
     detail = not said["detail"] or all(truth.same_way(i, j) for j in same)
-    which = said["which"] is None or taken == [said["which"]]
+    several = f"the {' and '.join(name[4:].removesuffix(' passage') for name in taken)} passages"
+    which = said["which"] is None or said["which"] == (taken[0] if len(taken) == 1 else several)
     return detail and which and (len(same) == page.k - 1 if "all" in said["plans"] else are_plans(said["plans"], same))
 
 
@@ -695,6 +696,9 @@ def _condition(page: Page, text: str) -> Bools:
         values = page.mdp.variables[name]
         found = {"=": values == int(bound), "≤": values <= int(bound), "≥": values >= int(bound)}[sign]
         return found if low is None else found & (values >= int(low))
+    named = re.fullmatch(r"(\w+) (?:is )?(.+)", text)  # "season is dry", "season dry"
+    if named and not words and named[1] in page.mdp.variables:
+        return np.isin(page.mdp.variables[named[1]], re.split(r", | or ", named[2]))
     assert words, f"no such condition: {text}"
     name, first, way, last = words.groups()
     values = page.mdp.variables[name if name in page.mdp.variables else name.replace(" ", "_")]
@@ -787,7 +791,7 @@ def _(page: Page, i: int, said: dict[str, Any]) -> bool:
 
 @form(
     "sentence",
-    rf"(?P<how>Never|Hardly ever) takes '(?P<action>[^']+)'(?: (?P<where>in (?:the [\w-]+|(?:states labelled )?'[^']+')))?; the others take it in "
+    rf"(?P<how>Never|Hardly ever) takes '(?P<action>[^']+)'(?: (?P<where>in (?:the [\w-]+|(?:states labelled )?'[^']+')))?(?: in the long run)?; the others take it in "
     rf"(?P<mean>{PERCENT}) of their steps( there)? on average\.",
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:

@@ -59,9 +59,9 @@ EXAMPLES = (
     ),
     Example(
         "city",
-        "A city with a river and two bridges, a MovingAI map: ways at most 10 % longer than the shortest.",
+        "A city with a river and two bridges, a MovingAI map: ways about 10 % longer than the shortest at most.",
         "city.map?start=1,1&goal=46,29",
-        {"k": 5, "longer": 0.1, "behaviour": Near(4)},
+        {"k": 4, "slack": 0.1, "behaviour": Near(), "fewer": True},
     ),
     Example(
         "frozen-lake", "Gymnasium's FrozenLake: slippery ice with holes.", "gym:FrozenLake-v1", {"k": 4, "slack": 0.2}
