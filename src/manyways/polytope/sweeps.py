@@ -132,6 +132,7 @@ class Sweeps:
 
     def _at_once(self, c: Floats, at: SolveState) -> Answer | None:
         """The best vertex in one compiled call; None if something unusual happens on the way."""
+        self.pause()
         model = self._first, *self._arrays, self._loops
         work = (
             self._order, self._likely, self._child, self._sibling, self._place, *self._rows,
