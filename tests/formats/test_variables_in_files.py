@@ -27,7 +27,7 @@ def listed(mdp: mw.MDP) -> dict[str, list]:
     return {name: values.tolist() for name, values in mdp.variables.items()}
 
 
-def same(one: mw.MDP, other: mw.MDP) -> None:
+def assert_same_variables(one: mw.MDP, other: mw.MDP) -> None:
     assert list(one.variables) == list(other.variables)
     for name in one.variables:
         np.testing.assert_array_equal(one.variables[name], other.variables[name])
@@ -37,13 +37,13 @@ def same(one: mw.MDP, other: mw.MDP) -> None:
 def test_written_and_read(ending, tmp_path):
     mdp = ring(variables=GIVEN)
     write_model(mdp, tmp_path / f"model{ending}")
-    same(mw.read(tmp_path / f"model{ending}"), mdp)
+    assert_same_variables(mw.read(tmp_path / f"model{ending}"), mdp)
 
 
 def test_in_the_file_of_a_plan_set(tmp_path):
     plans = mw.plan(ring(variables=GIVEN), 1)
     plans.save(tmp_path / "plans.mw")
-    same(mw.load(tmp_path / "plans.mw").mdp, plans.mdp)
+    assert_same_variables(mw.load(tmp_path / "plans.mw").mdp, plans.mdp)
 
 
 @given(
@@ -58,7 +58,7 @@ def test_any_values_in_arrays_and_tables(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("files")
     mdp = ring(variables={"n": numbers, "mark": marks, "amount": amounts, "word": words})
     write_model(mdp, folder / "model.npz")
-    same(mw.read(folder / "model.npz"), mdp)
+    assert_same_variables(mw.read(folder / "model.npz"), mdp)
     write_model(mdp, folder / "model.csv")
     found = mw.read(folder / "model.csv").variables
     assert found["mark"].tolist() == marks
@@ -156,7 +156,7 @@ def test_models_of_prism(tmp_path):
     assert of_names(mdp) == listed(mdp), "the names of the states have the same values"
     assert (mdp.labels["empty"] == (mdp.variables["b"] == 0)).all()
     write_model(mdp, tmp_path / "robot.tra")
-    same(mw.read(tmp_path / "robot.tra"), mdp)
+    assert_same_variables(mw.read(tmp_path / "robot.tra"), mdp)
 
 
 def test_a_model_of_jani_has_no_transient_variables():
