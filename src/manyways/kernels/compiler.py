@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from numba import njit
 
-compiled = njit(  # pyright: ignore[reportCallIssue]
-    cache=True, nogil=True, error_model="numpy", no_rewrites=True, no_cfunc_wrapper=True, _nrt=False
-)
+_settings = {
+    "cache": True, "nogil": True, "error_model": "numpy", "no_rewrites": True, "no_cfunc_wrapper": True, "_nrt": False
+}  # fmt: skip
+compiled = njit(**_settings)
+compiled_into_callers = njit(inline="always", **_settings)
+"""For what is done for every state: a call with many arrays takes as long as a state."""

@@ -18,9 +18,9 @@ def likeliest(s, x, indptr, indices, data):
 
 
 @compiled
-def likely_successors(choice, indptr, indices, data, ahead):
-    """Leave in `ahead` each state's most likely successor other than itself."""
-    for s in range(len(choice)):
+def likely_successors(low, high, choice, indptr, indices, data, ahead):
+    """Leave in `ahead` the most likely successor, other than itself, of each state from low to high."""
+    for s in range(low, high):
         ahead[s], _ = likeliest(s, choice[s], indptr, indices, data)
 
 
@@ -58,7 +58,7 @@ def tree(order, choice, indptr, indices, data, ahead, child, sibling):
     Each state's most likely successor other than itself (itself where there is none) is left in `ahead`; for the rest see
     `walk`.
     """
-    likely_successors(choice, indptr, indices, data, ahead)
+    likely_successors(0, len(choice), choice, indptr, indices, data, ahead)
     return walk(order, ahead, child, sibling)
 
 

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyways.kernels.compiler import compiled
+from manyways.kernels.compiler import compiled, compiled_into_callers
 from manyways.kernels.orders import tree
 
 PURE_LOOP = 1e-13
 """A choice that leaves its state with a lower probability than this counts as one that never leaves."""
 
 NOTHING = -np.inf
+ONE = np.uint32(1)
+"""Unsigned numbers plus this are unsigned. Of others numba checks the sign at each use as an index."""
 
 TOLERANCE = 1e-9
 """Of the proved optimum, relative to the largest |c| of the policy's own choices: never of the whole model, in which one
@@ -42,14 +44,46 @@ RISES = 2
 """So many sweeps that change more than the one before show that predictions do not suit the chain."""
 
 
+@compiled_into_callers
+def best_choice(s, own, cut, first, indptr, indices, data, c, discount, g, h):
+    """The value of choice `own` of state s, the best value, and whose it is; -inf where there is none.
+
+    Choices are compared with their self-loops eliminated; choices that never leave their state are skipped, because they
+    cannot lead back. If the chain is `cut` at s, its value is 0, and staying there is as good as coming back.
+    """
+    best = NOTHING
+    kept = NOTHING
+    best_x = own
+    for x in range(first[s], first[s + 1]):
+        value = c[x] - g
+        leaving = 1.0
+        for t in range(indptr[x], indptr[x + 1]):
+            to = indices[t]
+            weight = discount * data[t]
+            if to == s:
+                leaving -= weight
+            else:
+                value += weight * h[to]
+        if not cut:
+            if leaving < PURE_LOOP:
+                continue
+            if leaving != 1.0:  # divisions are slow
+                value /= leaving
+        if x == own:
+            kept = value
+        if value > best:
+            best = value
+            best_x = x
+    return kept, best, best_x
+
+
 @compiled
 def greedy(order, first, indptr, indices, data, c, discount, g, h, choice, margin, passes):
     """Greedy Gauss-Seidel passes over the states in `order`: each state takes its best choice and that choice's
     value, so improvements travel whole paths in one pass. Works in place on `h` and `choice`.
 
-    Returns the number of changed choices and the largest change of a value in the last pass. Choices are compared
-    with their self-loops eliminated; choices that never leave their state are skipped, because they cannot lead back.
-    Without a discount the chain is cut at the first state, whose value is not changed.
+    Returns the number of changed choices and the largest change of a value in the last pass. Without a discount the chain
+    is cut at the first state, whose value is not changed.
     """
     changes = 0
     moved = 0.0
@@ -59,30 +93,7 @@ def greedy(order, first, indptr, indices, data, c, discount, g, h, choice, margi
         fixed = discount == 1.0
         for i in range(len(order)):
             s = order[i]
-            own = choice[s]
-            best = NOTHING
-            kept = NOTHING
-            best_x = own
-            for x in range(first[s], first[s + 1]):
-                value = c[x] - g
-                leaving = 1.0
-                for t in range(indptr[x], indptr[x + 1]):
-                    to = indices[t]
-                    weight = discount * data[t]
-                    if to == s:
-                        leaving -= weight
-                    else:
-                        value += weight * h[to]
-                if not fixed:
-                    if leaving < PURE_LOOP:
-                        continue
-                    if leaving != 1.0:  # divisions are slow
-                        value /= leaving
-                if x == own:
-                    kept = value
-                if value > best:
-                    best = value
-                    best_x = x
+            kept, best, best_x = best_choice(s, choice[s], fixed, first, indptr, indices, data, c, discount, g, h)
             if best > kept + margin:
                 choice[s] = best_x
                 kept = best
@@ -102,37 +113,67 @@ def greedy(order, first, indptr, indices, data, c, discount, g, h, choice, margi
 def survey(first, indptr, indices, data, c, discount, h, choice):
     """The largest |c| of the policy's own choices, the largest |h|, the largest surplus c + discount P h - h of all
     choices, and the smallest of the policy's own."""
-    scale = height = 0.0
+    scale, height, top, bottom, _ = survey_part(
+        0, len(choice), first, indptr, indices, data, c, discount, h, choice
+    )  # fmt: skip
+    return scale, height, top, bottom
+
+
+@compiled
+def survey_part(low, high, first, indptr, indices, data, c, discount, h, choice):
+    """`survey` of the states from low to high, and the largest surplus of a choice over that of the policy's own there."""
+    scale = height = gain = 0.0
     top, bottom = NOTHING, -NOTHING
-    for s in range(len(choice)):
+    for at in range(low, high):
+        s = np.uint32(at)
         scale = max(scale, abs(c[choice[s]]))
         height = max(height, abs(h[s]))
+        best = own = NOTHING
         for x in range(first[s], first[s + 1]):
             ahead = 0.0
             for t in range(indptr[x], indptr[x + 1]):
                 ahead += data[t] * h[indices[t]]
             surplus = discount * ahead + c[x] - h[s]
-            top = max(top, surplus)
+            best = max(best, surplus)
             if x == choice[s]:
-                bottom = min(bottom, surplus)
-    return scale, height, top, bottom
+                own = surplus
+        top = max(top, best)
+        bottom = min(bottom, own)
+        gain = max(gain, best - own)
+    return scale, height, top, bottom, gain
 
 
 @compiled
 def pack(
     order, choice, indptr, indices, data, c, discount, likely, place, b, begin, target, weight, inverse, later, ahead
 ):
-    """Lay the policy's rows and costs out in sweep order. Without a discount the chain is cut at the first state,
-    and its column dropped. Each row's own column is eliminated: it only scales the row, by `inverse`.
-
-    `likely` are the likely successors by state, `place` receives the place of each state in the order.
-    """
-    dropped = order[0] if discount == 1.0 else len(order)
+    """Lay the policy's rows and costs out in sweep order, all in one chunk."""
     for i in range(len(order)):
         place[order[i]] = i
-    e = 0
-    for i in range(len(order)):
-        begin[i] = e
+    pack_chunk(
+        0, len(order), 0, 0, order, choice, indptr, indices, data, c, discount, likely, place,
+        b, begin, target, weight, inverse, later, ahead,
+    )  # fmt: skip
+
+
+@compiled
+def pack_chunk(
+    low, high, row, e, order, choice, indptr, indices, data, c, discount, likely, place,
+    b, begin, target, weight, inverse, later, ahead,
+):  # fmt: skip
+    """Lay out the rows and costs of the states order[low:high], from entry e on; begin[row + low] is where the first row
+    begins. Without a discount the chain is cut at the first state of all, and its column dropped. Each row's own column is
+    eliminated: it only scales the row, by `inverse`.
+
+    `likely` are the likely successors by state, `place` the places of the states in the order. Returns the first and the last
+    place that the chunk's states, other than the first of all, lead to.
+    """
+    dropped = order[0] if discount == 1.0 else len(order)
+    nearest = low
+    farthest = high - 1
+    for at in range(low, high):
+        i = np.uint32(at)
+        begin[i + row] = e
         leaving = 1.0
         unknown = 0.0
         s = order[i]
@@ -147,14 +188,19 @@ def pack(
             else:
                 target[e] = to
                 weight[e] = discount * data[t]
-                if place[to] > i:
+                there = place[to]
+                if there > i:
                     unknown += weight[e]
+                if at > 0:
+                    nearest = min(nearest, there)
+                    farthest = max(farthest, there)
                 e += 1
         inverse[i] = 1.0 / leaving if leaving > 0.0 else 0.0
         predicted = likely[s] != dropped and place[likely[s]] < i
         ahead[i] = likely[s] if predicted else order[0]
         later[i] = unknown if predicted else 0.0
-    begin[len(order)] = e
+    begin[high + row] = e
+    return nearest, farthest
 
 
 @compiled
@@ -176,17 +222,9 @@ def sweep(order, begin, target, weight, inverse, later, ahead, steps, b, shift, 
         made += 1
         trust = 1.0 if rises < RISES else 0.0
         before = change
-        change = 0.0
-        for i in range(outside, len(order)):
-            s = order[i]
-            new = b[i] - shift + trust * later[i] * steps[ahead[i]]
-            for e in range(begin[i], begin[i + 1]):
-                new += weight[e] * values[target[e]]
-            new *= inverse[i]
-            step = new - values[s]
-            steps[s] = step
-            change = max(change, abs(step))
-            values[s] = new
+        change = sweep_part(
+            outside, len(order), 0, order, begin, target, weight, inverse, later, ahead, steps, b, shift, values, trust
+        )
         if change <= tolerance:
             break
         if before > 0.0 and change >= before:
@@ -195,6 +233,29 @@ def sweep(order, begin, target, weight, inverse, later, ahead, steps, b, shift, 
     for e in range(begin[1]):
         back += weight[e] * values[target[e]]
     return made, back
+
+
+@compiled
+def sweep_part(
+    low, high, row, order, begin, target, weight, inverse, later, ahead, steps, b, shift, values, trust
+):  # fmt: skip
+    """One sweep over the states order[low:high], whose rows begin at begin[row + low]; see `pack_chunk`. Predictions have this
+    much `trust`, 0 or 1. Returns the largest change."""
+    change = 0.0
+    skip = np.uint32(row)
+    for at in range(low, high):
+        i = np.uint32(at)
+        s = order[i]
+        new = b[i] - shift + trust * later[i] * steps[ahead[i]]
+        first = i + skip
+        for e in range(begin[first], begin[first + ONE]):
+            new += weight[e] * values[target[e]]
+        new *= inverse[i]
+        step = new - values[s]
+        steps[s] = step
+        change = max(change, abs(step))
+        values[s] = new
+    return change
 
 
 @compiled
@@ -289,7 +350,7 @@ def iterate(
                     # Mass is pushed until the rest is negligible against a whole round trip.
                     negligible = MASS_LEFT * max(y[reference], 1.0)
                     left = push(
-                        order, begin, target, weight, inverse, later, ahead, steps, waiting, b, True, negligible
+                        order, n, begin, target, weight, inverse, later, ahead, steps, waiting, b, True, negligible
                     )  # fmt: skip
                     return PROVED, iteration, g, lower, upper, top, left / negligible
                 if stays and abs(top - floor) <= goal:
@@ -318,9 +379,9 @@ def iterate(
 
 
 @compiled
-def push(order, begin, target, weight, inverse, later, ahead, early, waiting, visits, cut, enough):
+def push(order, size, begin, target, weight, inverse, later, ahead, early, waiting, visits, cut, enough):
     """Push the mass `waiting` (by state) along the chain, far to near, adding up `visits`, until at most `enough` is still
-    moving; then scale the visits to a sum of one. Returns the mass that was left.
+    moving; then scale the visits to a sum of one. Returns the mass that was left. The rows are laid out in chunks of this `size`.
 
     In a cut chain a unit of mass starts at the reference, and what comes back to it has left the system. Crumbs of mass are
     left where they are: following them would end in denormal numbers, which are slow. Mass may be negative.
@@ -340,17 +401,18 @@ def push(order, begin, target, weight, inverse, later, ahead, early, waiting, vi
     rises = 0
     for _ in range(MAX_PUSHES):
         trust = 1.0 if rises < RISES else 0.0
-        for i in range(n - 1, -1, -1):
-            s = order[i]
-            mass = waiting[s] + early[s]
-            if abs(mass) > crumb:
-                waiting[s] = -early[s]
-                mass *= inverse[i]
-                visits[s] += mass
-                for e in range(begin[i], begin[i + 1]):
-                    waiting[target[e]] += mass * weight[e]
-                early[ahead[i]] += trust * later[i] * mass
-            early[s] = 0.0
+        for chunk in range((n - 1) // size, -1, -1):
+            for i in range(min((chunk + 1) * size, n) - 1, chunk * size - 1, -1):
+                s = order[i]
+                mass = waiting[s] + early[s]
+                if abs(mass) > crumb:
+                    waiting[s] = -early[s]
+                    mass *= inverse[i]
+                    visits[s] += mass
+                    for e in range(begin[i + chunk], begin[i + chunk + 1]):
+                        waiting[target[e]] += mass * weight[e]
+                    early[ahead[i]] += trust * later[i] * mass
+                early[s] = 0.0
         before = left
         left = 0.0
         for s in range(n):

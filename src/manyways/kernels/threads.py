@@ -39,11 +39,18 @@ def at_most(threads: int) -> Iterator[None]:
 
 
 def side_by_side(work: Callable[[_Job], _Result], jobs: Sequence[_Job], threads: int) -> list[_Result]:
-    """The results of jobs in their order, in this thread or in several."""
+    """The results of jobs in their order, in this thread or in several, which share the cores."""
     if threads == 1 or len(jobs) < 2:
         return [work(job) for job in jobs]
-    with ThreadPoolExecutor(min(threads, len(jobs))) as pool:
-        return list(pool.map(work, jobs))
+    threads = min(threads, len(jobs))
+    share = max(1, cores() // threads)
+
+    def within_share(job: _Job) -> _Result:
+        with at_most(share):
+            return work(job)
+
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(within_share, jobs))
 
 
 @cache

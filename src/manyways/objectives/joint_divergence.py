@@ -1,4 +1,4 @@
-"""Mean reward plus tradeoff times the joint divergence of all plans: what DIAYN maximises, on a known model.
+"""Mean reward plus tradeoff times the joint divergence of all plans: one of the terms that DIAYN maximises, on a known model.
 
     f(rho_1..k) = 1/k sum_i <rho_i, r> + tradeoff * ln 2 / ln k * (H(1/k sum_i B rho_i) - 1/k sum_i H(B rho_i))
 

@@ -82,14 +82,17 @@ def _well_proved(c: Floats, found: Answer) -> bool:
     return kernels.well_proved(c, choices, found.occupancy[choices], found.bound - found.value, PROVED)
 
 
-class _GaveUp(Exception):
+class GaveUp(Exception):
     """The sweeps cannot finish; exact policy iteration takes over."""
 
 
 class Sweeps:
-    """The oracle of one model and one discount (1 for the average)."""
+    """The oracle of one model and one discount (1 for the average).
 
-    def __init__(self, mdp: MDP, discount: float, pause: Pause | None = None) -> None:
+    The rows of a policy are laid out in chunks of so many states; only `LargeSweeps` has more than one.
+    """
+
+    def __init__(self, mdp: MDP, discount: float, pause: Pause | None = None, chunk: int | None = None) -> None:
         self.mdp = mdp
         self.discount = discount
         self.pause = pause or Pause()
@@ -107,7 +110,15 @@ class Sweeps:
         self._b, self._work, self._mass, inverse, later = (np.zeros(n) for _ in range(5))
         self._ones = np.ones(n)
         self._most = FEW_ITERATIONS if n < SMALL else MAX_ITERATIONS
-        self._rows = np.empty(n + 1, np.uint64), np.empty(room, np.uint32), np.empty(room), inverse, later, ahead
+        self._chunk = chunk or n
+        self._rows = (
+            np.empty(n - (-n // self._chunk), np.uint64),
+            np.empty(room, np.uint32),
+            np.empty(room),
+            inverse,
+            later,
+            ahead,
+        )
         self._ways: dict[int, Ints] = {}
 
     def best(self, c: Floats, warm: Vertex | None = None) -> Answer:
@@ -156,7 +167,7 @@ class Sweeps:
                 return found, True
             # One of its choices is huge, and hides the others.
             found = solve(c, found.memory.copy(), PROVED * _typical(c, found) / 2)
-        except _GaveUp:
+        except GaveUp:
             found = self._exactly(c, state.choice.astype(np.int64))
         else:
             if not _well_proved(c, found):
@@ -178,7 +189,7 @@ class Sweeps:
                 self._arrange(c, at, may_move=False)
             self._push(start, 1.0)
             return self._vertex(c, at, np.inf).occupancy
-        except _GaveUp:
+        except GaveUp:
             return None
 
     # ---- the two criteria ---------------------------------------------------------------------
@@ -200,13 +211,13 @@ class Sweeps:
             )  # fmt: skip
             if end == kernels.PROVED:
                 if not enough <= 1:  # then it is the mass left, relative to what is negligible
-                    raise _GaveUp
+                    raise GaveUp
                 return self._vertex(c, at, top)
             if end == kernels.STAYING:
                 return self._staying(c, at, stay, top)
             if end == kernels.ASTRAY:
                 cuts += self._arrange(c, at, may_move=cuts < MAX_CUTS)
-        raise _GaveUp
+        raise GaveUp
 
     def _discounted(self, c: Floats, at: SolveState, wanted: float) -> Answer:
         for iteration in range(self._most):
@@ -223,7 +234,7 @@ class Sweeps:
             most, enough = kernels.MAX_SWEEPS, kernels.SETTLED * moved
             kernels.sweep(self._order, *self._rows, self._work, self._b, 0.0, at.h, False, most, enough)
         else:
-            raise _GaveUp
+            raise GaveUp
         start = (1 - self.discount) * self.mdp.start
         bound = top + float(start @ at.h)
         self._push(start, 1.0)
@@ -296,7 +307,7 @@ class Sweeps:
                 at.y[:] = 0.0
                 known = self._tree(at)
         if known < len(at.h) and not self._by_any_way(at, known).all():
-            raise _GaveUp  # several recurrent classes
+            raise GaveUp  # several recurrent classes
         self._pack(c, at)
         return moved
 
@@ -339,9 +350,11 @@ class Sweeps:
         """Leave the occupancy by state of the policy that was laid out in `_b`, from a `start` (S,) that is used up, unless
         the chain is cut, to a rest that is negligible against `mass`."""
         enough = kernels.MASS_LEFT * mass
-        left = kernels.push(self._order, *self._rows, self._work, start, self._b, self.discount == 1, enough)
+        left = kernels.push(
+            self._order, self._chunk, *self._rows, self._work, start, self._b, self.discount == 1, enough
+        )
         if not left <= enough:
-            raise _GaveUp
+            raise GaveUp
 
     def _vertex(self, c: Floats, at: SolveState, top: float) -> Answer:
         """The policy as an answer, with its occupancy by state in `_b`."""
