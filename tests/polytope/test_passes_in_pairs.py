@@ -10,10 +10,11 @@ from scipy import sparse
 
 import manyways as mw
 from manyways import MDP, Polytope
-from manyways.kernels import large_sweeps as loops
+from manyways.kernels import paired_sweeps as loops
 from manyways.kernels.threads import at_most
-from manyways.polytope import Answer, large_sweeps
-from manyways.polytope.large_sweeps import LargeSweeps
+from manyways.polytope import Answer, paired_sweeps, renumbering
+from manyways.polytope.paired_sweeps import PairedSweeps
+from manyways.polytope.renumbering import RenumberedSweeps
 
 
 def far_jumps(mdp: MDP, seed: int) -> MDP:
@@ -28,7 +29,7 @@ def far_jumps(mdp: MDP, seed: int) -> MDP:
 
 def solve(mdp: MDP, threads: int) -> list[Answer]:
     """A cold solve and a chain of warm ones."""
-    polytope, rng = Polytope(mdp, oracle=LargeSweeps), np.random.default_rng(5)
+    polytope, rng = Polytope(mdp, oracle=RenumberedSweeps), np.random.default_rng(5)
     with at_most(threads):
         found = [polytope.best(mdp.reward)]
         for _ in range(3):
@@ -45,13 +46,13 @@ def assert_same_bits(some: list[Answer], others: list[Answer]) -> None:
 
 @pytest.fixture
 def models(monkeypatch) -> list[MDP]:
-    monkeypatch.setattr(large_sweeps, "LARGE", 1)
+    monkeypatch.setattr(renumbering, "PAIRED_FROM", 1)
     rooms = mw.read("rooms-60:0")
     return [rooms, far_jumps(rooms, 1)]
 
 
 def test_two_threads_find_the_same_bits_as_one(models, monkeypatch):
-    monkeypatch.setattr(large_sweeps, "THREADS_FROM", 1)
+    monkeypatch.setattr(paired_sweeps, "THREADS_FROM", 1)
     for mdp in models:
         assert_same_bits(solve(mdp, 1), solve(mdp, 2))
 
@@ -84,7 +85,7 @@ def test_the_second_pass_waits_for_all_chunks_that_concern_it(seed):
 
 
 def test_improved_policies_keep_their_proof_when_hardly_anything_is_restless(models, monkeypatch):
-    monkeypatch.setattr(large_sweeps, "RESTLESS", np.inf)
+    monkeypatch.setattr(paired_sweeps, "RESTLESS", np.inf)
     for mdp in models:
         for found, usual in zip(solve(mdp, 1), solve(mdp, 1), strict=True):
             assert found.value == pytest.approx(usual.value, rel=1e-9)
@@ -93,36 +94,39 @@ def test_improved_policies_keep_their_proof_when_hardly_anything_is_restless(mod
 
 def test_improvements_that_a_survey_does_not_see_are_found(models, monkeypatch):
     usual = [solve(mdp, 1) for mdp in models]
-    survey = LargeSweeps._survey
+    survey = PairedSweeps._survey
 
     def blind(self, c, at):
         found = survey(self, c, at)
         self._gains[:] = 0.0
         return found
 
-    monkeypatch.setattr(LargeSweeps, "_survey", blind)
+    monkeypatch.setattr(PairedSweeps, "_survey", blind)
     for mdp, expected in zip(models, usual, strict=True):
         for found, other in zip(solve(mdp, 1), expected, strict=True):
             assert found.value == pytest.approx(other.value, rel=1e-9)
 
 
-def solve_for(polytope: Polytope, seconds: float) -> None:
-    until = time.monotonic() + seconds
+def solve_until_interrupted(polytope: Polytope, press: threading.Timer) -> None:
+    press.start()
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         polytope.best(polytope.mdp.reward)
 
 
 def test_an_interrupt_ends_both_threads(monkeypatch):
-    monkeypatch.setattr(large_sweeps, "LARGE", 1)
-    monkeypatch.setattr(large_sweeps, "THREADS_FROM", 1)
+    monkeypatch.setattr(renumbering, "PAIRED_FROM", 1)
+    monkeypatch.setattr(paired_sweeps, "THREADS_FROM", 1)
     mdp = mw.read("rooms-100:0")
     before = threading.active_count()
-    for wait in (0.0, 0.003, 0.01):
-        polytope = Polytope(mdp, oracle=LargeSweeps)
+    for wait in (0.01, 0.013, 0.02):
+        polytope = Polytope(mdp, oracle=RenumberedSweeps)
         polytope.best(mdp.reward)
-        timer = threading.Timer(wait, signal.raise_signal, [signal.SIGINT])
-        timer.start()
+        press = threading.Timer(wait, signal.raise_signal, [signal.SIGINT])
         with at_most(2), pytest.raises(KeyboardInterrupt):
-            solve_for(polytope, 30)
-        timer.join()
+            solve_until_interrupted(polytope, press)
+        press.join()
+        until = time.monotonic() + 60
+        while threading.active_count() > before and time.monotonic() < until:
+            time.sleep(0.01)
         assert threading.active_count() == before

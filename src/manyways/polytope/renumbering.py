@@ -19,10 +19,14 @@ from manyways.kernels.orders import walk as breadth_first
 from manyways.model.mdp import MDP
 from manyways.polytope.large_sweeps import LargeSweeps
 from manyways.polytope.oracle import Pause
+from manyways.polytope.paired_sweeps import PairedSweeps
 from manyways.polytope.policy_iteration import PolicyIteration
 from manyways.polytope.vertex import Answer, Vertex
 from manyways.polytope.ways import Ways
 from manyways.types import Floats, Ints
+
+PAIRED_FROM = 30_000
+"""States. Smaller models fit into the processor's cache."""
 
 
 class RenumberedSweeps:
@@ -43,7 +47,10 @@ class RenumberedSweeps:
         """The vertex of highest <c, rho> for an (N,) c. Its memory is the answer on the copy."""
         inside = self._copied()
         if self._sweeps is None:
-            self._sweeps = LargeSweeps(inside.mdp, self._discount, self._pause)
+            if self._discount == 1 and inside.mdp.n_states >= PAIRED_FROM:
+                self._sweeps = PairedSweeps(inside.mdp, self._pause)
+            else:
+                self._sweeps = LargeSweeps(inside.mdp, self._discount, self._pause)
         found = self._sweeps.best(c[inside.choices], self._on_copy(inside, warm))
         occupancy = np.empty(len(c))
         occupancy[inside.choices] = found.occupancy

@@ -89,7 +89,7 @@ class GaveUp(Exception):
 class Sweeps:
     """The oracle of one model and one discount (1 for the average).
 
-    The rows of a policy are laid out in chunks of so many states; only `LargeSweeps` has more than one.
+    The rows of a policy are laid out in chunks of so many states; only `PairedSweeps` has more than one.
     """
 
     def __init__(self, mdp: MDP, discount: float, pause: Pause | None = None, chunk: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The compiled loops of `manyways.polytope.large_sweeps`: two passes over the states at once.
+"""The compiled loops of `manyways.polytope.paired_sweeps`: two passes over the states at once.
 
 Gauss-Seidel passes go through the states in order, in chunks. The second of two passes may follow the first at a distance: it may
 take a chunk once the first pass is through with all chunks that lead there, or to which the chunk leads. It then finds exactly
