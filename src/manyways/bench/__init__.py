@@ -37,6 +37,7 @@ PARTS = {
     "sure": Part("One default call against the best known value", search.sureness),
     "others": Part("One `best` against other solvers", measurements.against_others),
     "growth": Part("One `best` over the size of the model", measurements.growth),
+    "threads": Part("One `best` on two threads, against one", measurements.threads),
     "plans": Part("The cost of k", search.number_of_plans),
     "limits": Part("Diversity within a slack, against the best set by any tradeoff", sets.limits),
     "kinds": Part("The time of other kinds of sets, against a set by tradeoff", search.kinds_of_sets),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,12 @@ from manyways.bench.rivals import (
 )
 from manyways.bench.timing import fastest, run_manyways, time_python
 from manyways.formats.writer import write_model
+from manyways.kernels.threads import at_most
 from manyways.planning import plan_or_interrupt
 from manyways.plans import PlanSet
 from manyways.plans.proofs import prove_set
 from manyways.plans.verification import claim_of, examine, verify
-from manyways.polytope import Discounted, Polytope
+from manyways.polytope import Answer, Discounted, Polytope
 from manyways.worlds import four_rooms, nine_rooms, tiled_rooms
 
 Row = dict[str, Any]
@@ -81,6 +84,36 @@ def growth(sizes: list[int]) -> list[Row]:
             row |= {"warm exponent": np.log(warm / rows[-1]["warm s"]) / step}
         rows.append(row | {"proved within": (first.bound - first.value) / abs(first.value)})
     return rows
+
+
+def threads(sizes: list[int]) -> list[Row]:
+    """One `best` on two threads against one, for the long-run average."""
+    rows = []
+    for size in [n for n in sizes if n >= 300]:
+        mdp = tiled_rooms(size)
+        polytope = Polytope(mdp)
+        first = polytope.best(mdp.reward)
+        cost = perturbed(mdp, first.occupancy, 1)
+        solves = (lambda p=polytope, c=mdp.reward: p.best(c)), (lambda p=polytope, c=cost, v=first: p.best(c, v))
+        alone = [partial(_on_threads, 1, solve) for solve in solves]
+        together = [partial(_on_threads, 2, solve) for solve in solves]
+        cold, cold_on_two, warm, warm_on_two = fastest(alone[0], together[0], alone[1], together[1], rounds=5)
+        row = {"model": mdp.name, "cold, one thread / two": cold / cold_on_two}
+        row |= {"warm, one thread / two": warm / warm_on_two}
+        rows.append(
+            row | {"the same bits": all(_same_bits(one(), two()) for one, two in zip(alone, together, strict=True))}
+        )
+    return rows
+
+
+def _on_threads(most: int, solve: Callable[[], Answer]) -> Answer:
+    with at_most(most):
+        return solve()
+
+
+def _same_bits(a: Answer, b: Answer) -> bool:
+    same = [np.array_equal(one, other) for one, other in ((a.occupancy, b.occupancy), (a.choices, b.choices))]
+    return all(same) and (a.value, a.bound) == (b.value, b.bound)
 
 
 def certificates(sizes: list[int]) -> list[Row]:

@@ -181,12 +181,12 @@ def bench(
     parts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Any of: paper, sure, others, growth, plans, limits, kinds, preferences, rounds, near, closures, certificates, "
+            help="Any of: paper, sure, others, growth, threads, plans, limits, kinds, preferences, rounds, near, closures, certificates, "
             "start, memory, studies, reading, tables; by default all."
         ),
     ] = None,
     sizes: Annotated[
-        str, typer.Option(help="Side lengths of the square worlds for growth and memory.")
+        str, typer.Option(help="Side lengths of the square worlds for growth, threads and memory.")
     ] = "19,50,100,300",
     out: Annotated[
         Path | None, typer.Option(help="Write RESULTS.md, results.json and growth.png into this folder.")
