@@ -47,6 +47,13 @@ def test_ways_beyond_the_limits_do_not_count():
     assert mw.how_many(mdp, slack=0.7, most=2).sentence.startswith("At least 2 really different ways")
 
 
+def test_ways_of_limited_length_know_their_length():
+    found = mw.how_many(diamond(3, [3, 3, 9]), longer=2.0)
+    assert found.steps is not None
+    assert sorted(found.steps) == pytest.approx([4, 4, 10])
+    assert mw.how_many(diamond(2), slack=0.1).steps is None
+
+
 def test_a_set_has_no_more_plans_than_there_are_ways():
     plans = mw.plan(diamond(3), 5, slack=0.1, fewer=True)
     assert (plans.k, plans.asked) == (3, 5)

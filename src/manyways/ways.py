@@ -24,7 +24,7 @@ from manyways.model.mdp import MDP
 from manyways.model.occupancy import deterministic
 from manyways.objectives import LeastDivergence
 from manyways.plans.guarantee import ways_found
-from manyways.polytope import CRITERIA, Criterion, Limits, Polytope, Vertex
+from manyways.polytope import CRITERIA, Criterion, Limits, Polytope, Vertex, way_lengths
 from manyways.tasks import asked_limits, default_criterion, settled_task
 from manyways.types import Floats
 
@@ -38,6 +38,7 @@ class Ways:
         apart: how far ways must be apart.
         policies: (w, N) the ways, in the order in which they were found; the first is the best plan.
         values: (w,) their values.
+        steps: (w,) their mean numbers of steps to the goal, if these are limited; otherwise None.
         distances: the least distance of each further plan from those before it, the first that was too near included.
         like: the way (counted from 0) that the next plan would be most like; None if the search ended before that.
     """
@@ -49,6 +50,7 @@ class Ways:
     apart: float
     policies: Floats
     values: Floats
+    steps: Floats | None
     distances: tuple[float, ...]
     like: int | None
 
@@ -115,4 +117,5 @@ def how_many(
     x = np.stack([way.occupancy for way in ways])
     policies = np.stack([deterministic(mdp, way.choices) for way in ways if way.choices is not None])
     values = task.criterion.values(mdp, x)
-    return Ways(mdp, task.criterion, task.limits, kind, apart, policies, values, tuple(distances), like)
+    steps = None if task.limits.way is None else way_lengths(mdp, x)
+    return Ways(mdp, task.criterion, task.limits, kind, apart, policies, values, steps, tuple(distances), like)

@@ -143,11 +143,13 @@ def ways(
         save_picture(falling_distances(found.distances, found.apart, found.mdp.name), picture)
     if as_json:
         rows = {"values": found.values.tolist(), "distances": list(found.distances), "apart": found.apart}
+        rows |= {} if found.steps is None else {"steps": found.steps.tolist()}
         print_json({"model": found.mdp.name, "ways": len(found), "sentence": found.sentence, **rows})
         return
     for i, value in enumerate(terms_of(found.mdp).shown(found.values)):
         far = "the best plan" if i == 0 else f"{found.distances[i - 1]:.3f} from the nearest before it"
-        print(f"way {i + 1}: {value:.4f} {found.criterion.unit}, {far}")
+        steps = "" if found.steps is None else f"{found.steps[i]:.2f} steps to the goal on average, "
+        print(f"way {i + 1}: {steps}{value:.4f} {found.criterion.unit}, {far}")
     print(found.sentence)
     if picture is not None:
         print(f"picture written to {picture}")

@@ -4,7 +4,7 @@ from manyways.polytope.criterion import CRITERIA, Average, Best, Criterion, Disc
 from manyways.polytope.episodic import Episodic
 from manyways.polytope.feasible_set import Polytope, largest_at_least
 from manyways.polytope.floors import Floor, feasible_plan
-from manyways.polytope.limits import Limits, ShortestWay, floors_of, settle_limits, shortest_way
+from manyways.polytope.limits import Limits, ShortestWay, floors_of, settle_limits, shortest_way, way_lengths
 from manyways.polytope.oracle import Oracle, Pause
 from manyways.polytope.policy_iteration import PolicyIteration
 from manyways.polytope.renumbering import RenumberedSweeps
@@ -36,4 +36,5 @@ __all__ = [
     "on_twins",
     "settle_limits",
     "shortest_way",
+    "way_lengths",
 ]

@@ -110,6 +110,13 @@ def floors_of(limits: Limits, criterion: Criterion, mdp: MDP, best: float) -> tu
     return tuple(floors)
 
 
+def way_lengths(mdp: MDP, occupancies: Floats) -> Floats:
+    """(k, N) -> (k,) the mean number of steps to the goal; infinite for a plan that never gets there."""
+    ends, steps = _way(mdp)
+    with np.errstate(divide="ignore"):
+        return (occupancies @ steps) / (occupancies @ ends)
+
+
 @dataclass(frozen=True, eq=False)
 class ShortestWay:
     """The claim that no way to the goal is shorter than `longer` and `way` of some limits say.
