@@ -13,6 +13,7 @@ import numpy as np
 from manyways.distributed.part import ModelPart
 from manyways.errors import NotWeaklyAccessible
 from manyways.kernels import partition as kernels
+from manyways.kernels.orders import likely_successors
 from manyways.types import Bools, Floats
 
 
@@ -30,7 +31,7 @@ class Choices:
         """Of the transitions of a policy only those to the most likely successors."""
         one = cls(part)
         one.indices = np.empty(part.own, part.first.dtype)
-        kernels.likely(policy, *part.arrays, one.indices)
+        likely_successors(0, len(policy), policy, *part.arrays, one.indices)
         one.first = one.owner = part.natural
         one.last, one.indptr = one.first + 1, np.arange(part.own + 1, dtype=part.first.dtype)
         return one

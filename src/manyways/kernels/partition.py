@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from manyways.kernels.compiler import compiled
-from manyways.kernels.sweeps import NOTHING, PURE_LOOP
+from manyways.kernels.sweeps import NOTHING, best_choice
 
 
 @compiled
@@ -26,30 +26,9 @@ def improve(order, first, indptr, indices, data, c, discount, g, h, choice, refe
         before = changes
         for i in range(len(order)):
             s = order[i]
-            own = choice[s]
-            best = NOTHING
-            kept = NOTHING
-            best_x = own
-            for x in range(first[s], first[s + 1]):
-                value = c[x] - g
-                leaving = 1.0
-                for t in range(indptr[x], indptr[x + 1]):
-                    to = indices[t]
-                    weight = discount * data[t]
-                    if to == s:
-                        leaving -= weight
-                    else:
-                        value += weight * h[to]
-                if s != reference:
-                    if leaving < PURE_LOOP:
-                        continue
-                    if leaving != 1.0:
-                        value /= leaving
-                if x == own:
-                    kept = value
-                if value > best:
-                    best = value
-                    best_x = x
+            kept, best, best_x = best_choice(
+                s, choice[s], s == reference, first, indptr, indices, data, c, discount, g, h
+            )
             if best > kept + margin:
                 choice[s] = best_x
                 kept = best
@@ -93,18 +72,6 @@ def policy_rows(order, place, choice, indptr, indices, data, discount, cut, begi
             column[before], weight[before] = number, value
     begin[len(order)] = e
     return e
-
-
-@compiled
-def likely(choice, indptr, indices, data, ahead):
-    """Write to `ahead` (m,) the most likely successor of each own state other than itself; itself where there is none."""
-    for s in range(len(choice)):
-        most = 0.0
-        ahead[s] = s
-        for t in range(indptr[choice[s]], indptr[choice[s] + 1]):
-            if data[t] > most and indices[t] != s:
-                most = data[t]
-                ahead[s] = indices[t]
 
 
 @compiled
