@@ -96,7 +96,7 @@ def settled_task(polytope: Polytope, aim: Objective, asked: Limits, method: Meth
     if own:
         feasible = feasible_plan(planned, own, [best.vertex, ceiling])
         ceiling = planned.within(own, feasible, randomised=True).optimum
-    scale = _worth_of_diversity(mdp, best) * criterion.planned_per_reward
+    scale = _worth_of_diversity(mdp, best, criterion) * criterion.planned_per_reward
     if floors:
         feasible = feasible_plan(planned, floors, [*seeds, ceiling])
         planned = planned.within(floors, feasible, randomised=limits.randomised, ceiling=ceiling)
@@ -120,10 +120,12 @@ def _spread(mdp: MDP, vertex: Vertex) -> float:
     return float(x @ np.abs(mdp.reward - float(x @ mdp.reward)))
 
 
-def _worth_of_diversity(mdp: MDP, best: Best) -> float:
+def _worth_of_diversity(mdp: MDP, best: Best, criterion: Criterion) -> float:
     """The tradeoff to use if none is given, measured with preferences that nobody modelled (docs/limits.md)."""
-    mean = float(best.vertex.occupancy @ mdp.reward)
-    return (_spread(mdp, best.vertex) or abs(mean) or _typical(mdp)) / 8
+    mean, spread = abs(float(best.vertex.occupancy @ mdp.reward)), _spread(mdp, best.vertex)
+    if criterion.zero_matters:  # then what all steps cost alike is also what longer ways cost
+        spread = max(spread, mean)
+    return (spread or mean or _typical(mdp)) / 8
 
 
 def _typical(mdp: MDP) -> float:

@@ -147,3 +147,20 @@ def test_the_models_of_prism_and_jani():
     assert not may_be_a_cost(mw.read(f"{robot}&reward=gain")), "it has negative rewards"
     assert not may_be_a_cost(mw.read(f"{robot}&reward=moves")), "every plan moves"
     assert may_be_a_cost(mw.read(f"{robot}&reward=moves&restart=work")), "moves are what the way to work costs"
+
+
+def test_costs_in_the_states_where_episodes_end_do_not_count(tmp_path):
+    path = tmp_path / "errands.drn"
+    mw.formats.write_model(errands(goal_pays=3.0), path)
+    least = mw.plan(f"{path}?restart=goal&minimise=true", 1)
+    assert least.optimal_reward == pytest.approx(-2.0)
+    most = mw.plan(f"{path}?restart=goal", 1)
+    assert most.optimal_reward == pytest.approx(5.0), "what is maximised is paid for reaching the goal"
+
+
+@pytest.mark.parametrize("goal_costs", [0.0, 1.0])
+def test_preferences_weigh_as_much_as_half_of_what_an_episode_costs(goal_costs):
+    model = errands(goal_pays=goal_costs).minimising()
+    plans = mw.plan(model.restarting_at(model.labels["goal"]), 2, slack=0.5)
+    assert isinstance(plans.maximised, mw.Representative)
+    assert plans.maximised.unit == pytest.approx(-plans.optimal_reward / 2), "however even the costs of the steps are"

@@ -51,7 +51,10 @@ Const = Annotated[str | None, typer.Option("--const", help="Constants of a PRISM
 Reward = Annotated[str | None, typer.Option("--reward", help="Name of the reward structure to use.")]
 Start = Annotated[str | None, typer.Option("--start", help="Start on a map: x,y in cells, or in metres for nav2 maps.")]
 Goal = Annotated[str | None, typer.Option("--goal", help="Goal on a map, in the same units.")]
-Restart = Annotated[str | None, typer.Option("--restart", help="Label of the states at which episodes restart.")]
+Restart = Annotated[
+    str | None,
+    typer.Option("--restart", help="Label of the states at which episodes restart; costs there do not count."),
+]
 Without = Annotated[
     list[str] | None,
     typer.Option("--without", metavar="LABEL", help="Label of states that plans must never enter; can be repeated."),

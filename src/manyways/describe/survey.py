@@ -25,6 +25,7 @@ from manyways.describe.likeness import Likeness, likeness_of
 from manyways.describe.places import likely_path
 from manyways.describe.rules import Rule, rules_for
 from manyways.describe.subject import NEVER, Plans
+from manyways.model.episodes import restart_steps
 from manyways.model.graph import reachable
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import chain, state_occupancy
@@ -80,7 +81,8 @@ class Episodes:
     """How the episodes of each plan end.
 
     Attributes:
-        steps: the mean length of an episode; None if no episode ends.
+        steps: the mean number of steps until an episode ends, without the step back to the start from a state in which it
+            has ended; None if no episode ends.
         shares: by kind of end, the share of episodes that end so; None if no episode ends, except for the kind "goal",
             whose share is then 0.
     """
@@ -197,8 +199,10 @@ def _episodes(plans: Plans) -> Episodes | None:
     rates = {end: plans.occupancies @ chance for end, chance in plans.mdp.ends.items()}
     total = sum(rates.values(), np.zeros(plans.k))
     ending = total > NEVER
+    on_the_way = ~restart_steps(plans.mdp, np.sum(list(plans.mdp.ends.values()), axis=0))
+    lengths = np.divide(plans.occupancies @ on_the_way, total, where=ending, out=np.zeros(plans.k))
     return Episodes(
-        tuple(1 / float(rate) if ends else None for rate, ends in zip(total, ending, strict=True)),
+        tuple(float(length) if ends else None for length, ends in zip(lengths, ending, strict=True)),
         {
             end: tuple(
                 min(float(part / whole), 1.0) if ends else 0.0 if end == "goal" else None

@@ -5,7 +5,7 @@ Settings follow a question mark: `nine-rooms:7?correct_transition=0.8&step_rewar
 `robot.prism?const=N=3&reward=steps`, `maze.map?start=1,2&goal=30,40`. docs/formats.md lists all formats with their
 settings. Some settings change a model of any format after it was read, in this order:
 
-- `restart=LABEL` restarts episodes at the states with that label (files only);
+- `restart=LABEL` restarts episodes at the states with that label (files only); what is a cost is not paid there;
 - `without=LABEL` and `without_action=ACTION`, which may be repeated, leave plans that never enter these states and never take
   these actions (`MDP.without`);
 - `minimise=true` minimises the reward, which is a cost (`MDP.minimising`).
@@ -20,6 +20,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
+
+import numpy as np
 
 from manyways.errors import SourceError
 from manyways.files import open_regular
@@ -117,15 +119,19 @@ def _read_text(source: str, absorbing: bool) -> MDP:
 
 def _changed(mdp: MDP, changes: Mapping[str, Any], source: str) -> MDP:
     """The model after the changes. Restarts come before bans: what comes after the end of an episode does not matter."""
+    costs = changes.get(MINIMISE, mdp.costs)
     if RESTART in changes:
         label = changes[RESTART]
         if label not in mdp.labels:
             known = ", ".join(mdp.labels) or "none"
             raise SourceError(f"{source}: there is no label {label!r} to restart at; the model has {known}")
-        mdp = mdp.restarting_at(mdp.labels[label], label)
+        ended = mdp.labels[label]
+        mdp = mdp.restarting_at(ended, label)
+        if costs:  # of the way there, as in Storm's R=? [F label]
+            mdp = mdp.with_reward(np.where(ended[mdp.choice_state], 0.0, mdp.reward))
     if WITHOUT in changes or WITHOUT_ACTION in changes:
         mdp = mdp.without(labels=changes.get(WITHOUT), actions=changes.get(WITHOUT_ACTION))
-    return mdp.minimising() if changes.get(MINIMISE, mdp.costs) != mdp.costs else mdp
+    return mdp.minimising() if costs != mdp.costs else mdp
 
 
 def _format_of(place: str) -> Format:

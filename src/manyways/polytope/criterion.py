@@ -54,6 +54,11 @@ class Criterion(ABC):
         """The value of a reward of 1 per step."""
         return 1.0
 
+    @property
+    def zero_matters(self) -> bool:
+        """Whether other plans may be best after a number was added to all rewards."""
+        return False
+
     @abstractmethod
     def occupancy(self, mdp: MDP, policy: Floats) -> Floats:
         """(N,) -> (N,): the share of time that a policy spends on each choice."""

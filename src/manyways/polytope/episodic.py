@@ -56,6 +56,10 @@ class Episodic(Criterion):
     def unit(self) -> str:
         return "per episode"
 
+    @property
+    def zero_matters(self) -> bool:
+        return True  # episodes that last longer get it more often
+
     def occupancy(self, mdp: MDP, policy: Floats) -> Floats:
         return Average().occupancy(mdp, policy)
 
