@@ -202,3 +202,11 @@ def test_names_that_mean_something_else():
     assert [check.name for check in mw.verify(SMALL, replace(plans, mdp=swapped)).failed] == ["names and ends"]
     nameless = replace(SMALL, action_names=tuple(f"a{i}" for i in range(len(names))), layout=None)
     assert mw.verify(nameless, plans).ok, "a model without names agrees with every other"
+
+
+def test_actions_may_be_numbered_in_another_order():
+    """As in a file of another format. What is preferred about actions follows their names."""
+    names = SMALL.action_names
+    turned = replace(SMALL, actions=len(names) - 1 - SMALL.actions, action_names=names[::-1])
+    plans = mw.plan(SMALL, 2, slack=0.1, objective=mw.Representative(mw.Preferences(over=(mw.Actions(),))))
+    assert mw.verify(turned, plans).ok

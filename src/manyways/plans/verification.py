@@ -12,7 +12,7 @@ Tolerances are relative to what the plans earn, never to the largest number in t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -243,8 +243,11 @@ def verify(mdp: MDP, plans: PlanSet) -> Certificate:
         return Certificate((model,) if fits else (model, Check("shape", 1.0, 0.0)))
     if not (np.isfinite(plans.policies).all() and np.isfinite(plans.occupancies).all()):
         return Certificate((model, Check("occupancies", np.inf, EQUAL)))
+    # Both models have the same numbers and labels. What plans are compared and preferred by is numbered as in the plans' own:
+    # actions may be in another order in a file of another format.
+    own = plans.mdp if mdp is plans.mdp else replace(plans.mdp, ends=mdp.ends)
     try:
-        planned, claim = claim_of(plans, mdp)
+        planned, claim = claim_of(plans, own)
         proof = plans.proof
         if proof is None or not _fits(proof, plans, claim):
             polytope, given = _feasible_set(planned, claim), (plans.policies, plans.occupancies)
