@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -79,6 +81,15 @@ def test_a_random_policy_can_be_kept():
     assert plans.certificate.ok
     only = mw.plan(mdp, 2, 1.0, keep=np.ones((1, 2)))
     assert only.status is mw.Status.FEWER_PLANS
+
+
+def test_kept_plans_keep_their_titles(tmp_path, rooms):
+    new = mw.plan(rooms.mdp, 3, 8.0, keep=[rooms[1], replace(rooms[0].policy, title="the usual way")])
+    assert {new.titles[i] for i in new.kept} == {rooms.titles[1], "the usual way"}
+    again = mw.load(new.save(tmp_path / "new.mw"))
+    assert again.titles == new.titles
+    assert len(set(new.titles)) == 3
+    assert mw.plan(rooms.mdp, 2, 8.0, keep=rooms.policies[:1]).kept_titles == ()
 
 
 def test_nothing_kept_is_plain_planning(rooms):

@@ -117,6 +117,7 @@ def plan(
     criterion = default_criterion(mdp) if criterion is None else criterion
     _check_memory(mdp, k)
     kept, avoided = _given(mdp, k, method, keep, avoid)
+    titles = [] if keep is None else _titles(keep)
     compared = behaviour.on(mdp)
 
     watch = Watch(time_limit_s, progress)
@@ -168,6 +169,7 @@ def plan(
         versions=library_versions(),
         proof=proof,
         kept=stayed,
+        kept_titles=tuple(titles[best_first[i]] for i in stayed) if any(titles) else (),
         avoided=avoided,
         limits=task.limits,
         asked=k,
@@ -343,6 +345,16 @@ def _policies(mdp: MDP, what: str, given: GivenPlans | None) -> Floats:
             f"{what} must be an (m, {mdp.n_choices}) array with a policy in each row, found shape {array.shape}"
         )
     return np.stack([check_policy(mdp, row) for row in array]) if len(array) else array
+
+
+def _titles(given: GivenPlans) -> list[str]:
+    """The titles of plans that were given, empty where they have none."""
+    if isinstance(given, PlanSet):
+        return list(given.titles)
+    if not isinstance(given, Sequence):
+        return [""] * len(np.asarray(given))
+    items: Sequence[Any] = given
+    return [one.title if isinstance(one, (Plan, Policy)) else "" for one in items]
 
 
 def _probabilities(mdp: MDP, what: str, given: Any) -> Any:

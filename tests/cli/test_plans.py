@@ -392,6 +392,7 @@ def test_plans_of_a_file_can_be_kept(manyways):
     old, new = mw.load("plans.mw"), mw.load("more.mw")
     assert [new[i].key for i in new.kept] == [old[1].key]
     assert (new.avoided == old.policies[[0, 2]]).all()
+    assert [new.titles[i] for i in new.kept] == [old.titles[1]]
 
 
 @pytest.mark.parametrize(
@@ -401,7 +402,7 @@ def test_plans_of_a_file_can_be_kept(manyways):
         ("saved.mw:3", "--keep: saved.mw has plans 1 to 2, found 3"),
         (
             "saved.mw:1",
-            "--keep: saved.mw has plans for another model, square, and plan 1 does not fit this one: the plan does something in 'r0c3' that is banned or not known in map",
+            "--keep: saved.mw has plans for another model, square, and plan 1 does not fit this one: the plan does not know the state 'r0c3' of map",
         ),
         ("none.mw:1", "there is no file none.mw"),
     ],
@@ -430,7 +431,7 @@ def test_plans_are_kept_for_a_model_with_a_ban(manyways, here):
     kept = mw.load("two.mw")
     assert kept[kept.kept[0]].policy.on(mdp).probabilities.tolist() == plans.policies[int(others[0]) - 1].tolist()
     answer = manyways("plan", "banned.npz", "--keep", f"three.mw:{bus[0] + 1}")
-    assert "does something in 'home' that is banned" in answer.err
+    assert "takes 'bus' in 'home', which is banned" in answer.err
 
 
 def test_the_report_has_what_people_said_when_the_file_was_served(manyways, saved, here):

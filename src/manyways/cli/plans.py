@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from manyways.behaviours import Behaviour
     from manyways.model.mdp import MDP
     from manyways.objectives import Objective
-    from manyways.plans import PlanSet
+    from manyways.plans import PlanSet, Policy
     from manyways.polytope import Criterion
     from manyways.registry import Registry
     from manyways.types import Floats
@@ -338,8 +338,8 @@ def _criterion(discount: float | None, per: str | None, longest: float | None) -
     return None if per is None else Average() if per == "step" else Episodic(longest)
 
 
-def _kept(given: str, mdp: MDP) -> tuple[Floats, Floats]:
-    """`plans.mw:1,3` -> the policies of these plans, and those of the other plans of the file."""
+def _kept(given: str, mdp: MDP) -> tuple[list[Policy], Floats]:
+    """`plans.mw:1,3` -> the policies of these plans with their titles, and those of the other plans of the file."""
     from manyways.errors import SettingError
     from manyways.plans import load
 
@@ -352,10 +352,11 @@ def _kept(given: str, mdp: MDP) -> tuple[Floats, Floats]:
         raise SettingError(f"--keep: {file} has plans 1 to {plans.k}, found {numbers}")
     if plans.mdp.digest != mdp.digest:  # such as the model without what is now banned
         return _carried_over(plans, kept, mdp, file)
-    return plans.policies[kept], plans.policies[[i for i in range(plans.k) if i not in kept]]
+    replaced = plans.policies[[i for i in range(plans.k) if i not in kept]]
+    return [replace(plans[i].policy, title=plans[i].title) for i in kept], replaced
 
 
-def _carried_over(plans: PlanSet, kept: list[int], mdp: MDP, file: str) -> tuple[Floats, Floats]:
+def _carried_over(plans: PlanSet, kept: list[int], mdp: MDP, file: str) -> tuple[list[Policy], Floats]:
     """The policies of these plans for another model with the same names; there are none to avoid."""
     import numpy as np
 
@@ -364,12 +365,12 @@ def _carried_over(plans: PlanSet, kept: list[int], mdp: MDP, file: str) -> tuple
     found = []
     for i in kept:
         try:
-            found.append(plans[i].policy.on(mdp).probabilities)
+            found.append(replace(plans[i].policy, title=plans[i].title).on(mdp))
         except SettingError as error:
             raise SettingError(
                 f"--keep: {file} has plans for another model, {plans.mdp.name}, and plan {i + 1} does not fit this one: {error}"
             ) from None
-    return np.stack(found), np.empty((0, mdp.n_choices))
+    return found, np.empty((0, mdp.n_choices))
 
 
 def _instance(registry: Registry[Any], word: str, **options: Any) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from manyways.describe.context import Remark, context_of
 from manyways.describe.remarks import remarks
@@ -47,6 +48,17 @@ def portraits(plans: Plans | Survey) -> list[Portrait]:
         chosen = _chosen(remarks(context, plan))
         standing = frozenset(remark.text for remark in chosen if remark.kind in STANDING)
         found.append(Portrait(title, tuple(remark.text for remark in chosen), standing))
+    kept = dict(zip(context.plans.kept, context.plans.kept_titles, strict=False))
+    return with_titles(found, [kept.get(plan, "") for plan in range(context.plans.k)])
+
+
+def with_titles(words: list[Portrait], titles: Sequence[str]) -> list[Portrait]:
+    """The portraits with these titles, where they are not empty; no two titles are the same."""
+    taken = {title for title in titles if title}
+    found = []
+    for number, (own, title) in enumerate(zip(words, titles, strict=True), 1):
+        new = title or (f"{own.title} ({number})" if own.title in taken else own.title)
+        found.append(replace(own, title=new))
     return found
 
 

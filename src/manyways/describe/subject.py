@@ -33,6 +33,8 @@ class Plans(Protocol):
         criterion: what counts as reward.
         behaviour: what counts as different.
         near_duplicates: pairs of plans (counted from 0) that are nearly the same.
+        kept: plans (counted from 0) that were kept from an earlier set.
+        kept_titles: the titles that these had there; empty where they had none.
     """
 
     @property
@@ -55,6 +57,10 @@ class Plans(Protocol):
     def behaviour(self) -> Behaviour: ...
     @property
     def near_duplicates(self) -> list[tuple[int, int]]: ...
+    @property
+    def kept(self) -> tuple[int, ...]: ...
+    @property
+    def kept_titles(self) -> tuple[str, ...]: ...
 
 
 def words_for(plans: Plans, word: str) -> str:

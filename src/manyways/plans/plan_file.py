@@ -65,6 +65,7 @@ def header_of(
             "method": METHODS.to_plain(fields["method"], arrays),
             "seed": fields["seed"],
             "kept": list(fields["kept"]),
+            "kept_titles": list(fields["kept_titles"]),
             "limits": asdict(fields["limits"]),
             "asked": fields["asked"],
             "fewer": fields["fewer"],
@@ -131,6 +132,7 @@ def _fields(path: str, header: Mapping[str, Any], arrays: Mapping[str, np.ndarra
             "certificate": None if checks is None else Certificate(tuple(_check(check) for check in checks)),
             "proof": _proof(arrays, k, mdp),
             "kept": _positions(settings.get("kept", ()), k),
+            "kept_titles": _titles(settings.get("kept_titles", ()), len(settings.get("kept", ()))),
             "avoided": _fitting(arrays, "avoided", len(arrays["avoided"]), mdp.n_choices),
             "limits": _limits(settings.get("limits", {})),
             "asked": None if settings.get("asked") is None else check_integer("asked", settings["asked"], k),
@@ -209,6 +211,17 @@ def _fitting(arrays: Mapping[str, np.ndarray], name: str, *shape: int) -> np.nda
 def _positions(given: Any, k: int) -> tuple[int, ...]:
     if not isinstance(given, (list, tuple)) or not all(type(i) is int and 0 <= i < k for i in given):
         raise SettingError(f"the plans kept must be numbers from 0 to {k - 1}, found {given!r:.60}")
+    return tuple(given)
+
+
+def _titles(given: Any, kept: int) -> tuple[str, ...]:
+    if (
+        not isinstance(given, (list, tuple))
+        or len(given) not in (0, kept)
+        or not all(isinstance(t, str) for t in given)
+    ):
+        raise SettingError(f"expected the titles of {kept} kept plans, found {given!r:.60}")
+    check_text(title=list(given))
     return tuple(given)
 
 

@@ -65,6 +65,7 @@ class PlanSet(Sequence["Plan"]):
         derived: whether the objective is the default one, or its tradeoff was derived from the model. Then clones were
             replaced as well.
         kept: the plans (counted from 0) that were given and stayed; the others were found around them.
+        kept_titles: for each of those, the title that it has kept; empty if it had none.
         avoided: (m, N) policies from which the plans had to differ as well.
         seconds: how long the method ran.
         versions: of the programs that computed it.
@@ -98,6 +99,7 @@ class PlanSet(Sequence["Plan"]):
     like: int | None = None
     fewer: bool = False
     derived: bool = False
+    kept_titles: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("policies", "occupancies", "rewards", "distances", "avoided"):

@@ -46,10 +46,17 @@ class Rollout:
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """What to do in each state: (N,) the probability of each choice, summing to one in every state."""
+    """What to do in each state.
+
+    Attributes:
+        mdp: the model.
+        probabilities: (N,) of each choice, summing to one in every state.
+        title: what it is called if it is kept in a set of plans; by default what sets it apart there.
+    """
 
     mdp: MDP
     probabilities: Floats
+    title: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "probabilities", frozen(check_policy(self.mdp, self.probabilities), np.float64))
@@ -177,8 +184,18 @@ class Policy:
         reached = missing & reachable(chain(mdp, found), mdp.start > 0)
         if reached.any():
             where = mdp.state_name(int(np.argmax(reached)))
-            raise SettingError(f"the plan does something in {where!r:.60} that is banned or not known in {mdp.name}")
-        return Policy(mdp, found)
+            if where not in states:
+                raise SettingError(f"the plan does not know the state {where!r:.60} of {mdp.name}")
+            raise SettingError(
+                f"the plan takes {self._likeliest(states[where])!r:.60} in {where!r:.60}, which is banned or not known in "
+                f"{mdp.name}"
+            )
+        return Policy(mdp, found, self.title)
+
+    def _likeliest(self, state: int) -> str:
+        """The action that the policy takes most often in a state."""
+        low, high = self.mdp.first_choice[state], self.mdp.first_choice[state + 1]
+        return self.mdp.action_name(int(low + np.argmax(self.probabilities[low:high])))
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the policy in the format that the ending says (.json, .csv, .npz, .scheduler); returns the path."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from manyways.conversation import Conversation
-from manyways.describe import measures, portraits, survey_of
+from manyways.describe import measures, portraits, survey_of, with_titles
 from manyways.describe.wording import terms_of
 from manyways.report.learned import leaning_rows, leanings, learned_picture, sentences
 from manyways.report.page import rendered
 from manyways.report.pictures import bars, canvas_of, map_marks, picture_of, world_of
 from manyways.report.tables import texts_of
-from manyways.report.view import ON_CARDS, telling, with_titles
+from manyways.report.view import ON_CARDS, telling
 
 SENTENCES = 2
 """At most this many sentences about each plan."""
@@ -48,7 +48,8 @@ def round_view(conversation: Conversation) -> dict[str, Any]:
     """Everything that the page shows of the current question."""
     plans, best = conversation.plans, conversation.rounds[-1].best
     survey, canvas = survey_of(plans), canvas_of(plans.mdp)
-    words = with_titles(portraits(survey), [plan.key for plan in plans], _kept_title(conversation))
+    earlier = _kept_title(conversation)
+    words = with_titles(portraits(survey), [earlier.get(plan.key, "") for plan in plans])
     figures = [
         (measure, texts_of(measure))
         for number, measure in enumerate(measures(survey))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import combinations
 from math import inf
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
@@ -62,7 +60,6 @@ def view_of(
     plans: PlanSet,
     sweep: Sweep | None = None,
     plans_file: Path | None = None,
-    titles: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Everything that the page shows of a plan set.
 
@@ -70,10 +67,9 @@ def view_of(
         plans: the set.
         sweep: a sweep of the same model, whose curve is drawn beside the set.
         plans_file: where the plans are saved, for the commands that the page shows.
-        titles: by key, the titles that plans had in earlier sets and keep.
     """
     survey, terms, canvas = survey_of(plans), terms_of(plans.mdp), canvas_of(plans.mdp)
-    measured, words = measures(survey), with_titles(portraits(survey), [plan.key for plan in plans], titles)
+    measured, words = measures(survey), portraits(survey)
     suits = suits_of(plans, canvas)
     groups = groups_of(survey)
     tints = tints_of(plans.k, groups)
@@ -148,17 +144,6 @@ def view_of(
             "changes": changes(plans, canvas),
         },
     }
-
-
-def with_titles(words: list[Portrait], keys: Sequence[str], titles: Mapping[str, str]) -> list[Portrait]:
-    """The portraits of plans with these keys, with the titles that some of them keep; no two titles are the same."""
-    kept = [titles.get(key) for key in keys]
-    taken = {title for title in kept if title is not None}
-    found = []
-    for number, (own, title) in enumerate(zip(words, kept, strict=True), 1):
-        new = title or (f"{own.title} ({number})" if own.title in taken else own.title)
-        found.append(replace(own, title=new))
-    return found
 
 
 def telling(words: Sequence[Portrait], i: int) -> list[str]:

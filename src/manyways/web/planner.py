@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from manyways.methods import Progress
     from manyways.model.mdp import MDP
     from manyways.objectives import Objective
-    from manyways.plans import PlanSet
+    from manyways.plans import PlanSet, Policy
     from manyways.polytope import Criterion
     from manyways.types import Floats
 
@@ -203,7 +203,7 @@ def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> Planned
         behaviour=BEHAVIOURS.named(request.behaviour)() if request.behaviour else old.behaviour,
         time_limit_s=request.time_limit_s,
         progress=progress,
-        keep=np.reshape(keep, (-1, mdp.n_choices)),
+        keep=keep or None,
         avoid=np.reshape(avoid, (-1, mdp.n_choices)),
     )
     words = [f"without {name}" for name in (*request.banned_labels, *request.banned_actions)]
@@ -213,26 +213,26 @@ def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> Planned
     return replace(planned, renamed=tuple(renamed))
 
 
-def _carried(policy: Floats, old: MDP, mdp: MDP) -> Floats:
+def _carried(policy: Policy, mdp: MDP) -> Policy:
     """A policy for the model without what is banned."""
-    from manyways.plans import Policy
-
-    return policy if mdp is old else Policy(old, policy).on(mdp).probabilities
+    return policy if mdp is policy.mdp else policy.on(mdp)
 
 
-def _kept(old: PlanSet, i: int, mdp: MDP) -> Floats:
+def _kept(old: PlanSet, i: int, mdp: MDP) -> Policy:
     try:
-        return _carried(old.policies[i], old.mdp, mdp)
+        return _carried(replace(old[i].policy, title=old[i].title), mdp)
     except SettingError as error:
         raise SettingError(f"plan {i + 1} cannot be kept: {error}") from None
 
 
 def _avoided(policies: list[Floats], old: MDP, mdp: MDP) -> list[Floats]:
     """The plans that were to be replaced, except those that do what is banned: they cannot come back anyway."""
+    from manyways.plans import Policy
+
     found = []
     for policy in policies:
         try:
-            found.append(_carried(policy, old, mdp))
+            found.append(_carried(Policy(old, policy), mdp).probabilities)
         except SettingError:
             continue
     return found

@@ -87,23 +87,11 @@ class Session:
         return page.encode(errors="replace"), f"{file.stem}.html"
 
     def _view(self, state: State) -> dict[str, Any]:
-        """What the page of a set shows. Plans that were kept from an earlier set keep their titles."""
+        """What the page of a set shows."""
         shown = self._loaded(state.shown.number)
         if shown.view is None:
-            shown.view = view_of(shown.plans, titles=self._earlier_titles(state))
+            shown.view = view_of(shown.plans)
         return shown.view
-
-    def _earlier_titles(self, state: State) -> dict[str, str]:
-        """By key, the title of each plan of the set in the first set that held it."""
-        titles: dict[str, str] = {}
-        for stored in state.sets:
-            if stored.number >= state.shown.number:
-                break
-            wanted = [key for key in state.shown.keys if key in stored.keys and key not in titles]
-            if wanted:
-                own = dict(zip(stored.keys, self._loaded(stored.number).plans.titles, strict=True))
-                titles |= {key: own[key] for key in wanted}
-        return titles
 
     def state(self, since: int | None) -> dict[str, Any]:
         """The current set, the marks if there was an event after `since`, and the progress of planning."""
