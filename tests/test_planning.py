@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from manyways.methods import Halted, Watch
 from manyways.model.occupancy import policy_of
 from manyways.planning import plan_or_interrupt
 from manyways.polytope import PolicyIteration, Polytope, RenumberedSweeps, Sweeps
+from rational import solve
 
 
 def test_more_plans_than_the_model_has_are_said_to_be_equal():
@@ -188,3 +190,27 @@ def test_progress_never_goes_back():
     assert planning == sorted(planning)
     assert planning[-1] == 1.0
     assert [(now.done, now.total) for now in seen if now.doing == "verifying"] == [(0, 3), (1, 3), (2, 3)]
+
+
+def barely_connected(seed: int) -> mw.MDP:
+    """Two rings of places, between which a step leads with a probability of about 1e-11."""
+    rng, n = np.random.default_rng(seed), 12
+    rows = np.zeros((2 * n, 2 * n))
+    for s in range(2 * n):
+        own = s // n * n + rng.choice(n, 3, replace=False)
+        rows[s, own] += 0.5 * rng.dirichlet(np.ones(3))
+        rows[s, s // n * n + (s + 1) % n] += 0.5
+        rows[s, (s + n) % (2 * n)] += 1e-11 * rng.random()
+    return mw.MDP.from_csr(rows, rng.random(2 * n), np.arange(2 * n + 1))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_time_in_parts_that_are_hardly_ever_left_is_known_exactly(seed):
+    mdp = barely_connected(seed)
+    plans = mw.plan(mdp, 1, tradeoff=1.0)
+    assert plans.status is not mw.Status.NOT_VERIFIED
+    p = [[Fraction(float(value)) for value in row] for row in mdp.transitions.toarray()]
+    p = [[value / sum(row) for value in row] for row in p]
+    balance = [[p[j][i] - (i == j) for j in range(len(p))] for i in range(len(p))]
+    exact = solve([*balance[:-1], [Fraction(1)] * len(p)], [*[Fraction(0)] * (len(p) - 1), Fraction(1)])
+    np.testing.assert_allclose(plans.occupancies[0], [float(value) for value in exact], atol=1e-9)

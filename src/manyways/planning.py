@@ -26,15 +26,17 @@ from manyways.model.mdp import MDP
 from manyways.model.occupancy import check_policy
 from manyways.objectives import OBJECTIVES, LeastDivergence, MeanDivergence, Objective, SetObjective
 from manyways.plans import Certificate, Plan, PlanSet, Policy
-from manyways.plans.checker import SetProof
+from manyways.plans.checker import ProvedSet, SetProof
 from manyways.plans.proofs import prove_set
-from manyways.plans.verification import Claim, Findings, compared_with, examine
+from manyways.plans.verification import Claim, compared_with, examine
 from manyways.polytope import CRITERIA, Criterion, Polytope, Vertex, shortest_way
 from manyways.tasks import Task, asked_limits, default_aim, default_criterion, settled_task
 from manyways.types import Floats
 
 GivenPlans = PlanSet | Sequence[Plan | Policy] | ArrayLike
 """Plans to keep or avoid; as an array, (m, N) policies."""
+WELL_KNOWN = 1e-10
+"""An occupancy that is off by no more, in the 1-norm, and an optimum that is, relative to its size, stay as they are."""
 
 
 def plan(
@@ -145,7 +147,15 @@ def plan(
             tuple(i for i in range(len(policies)) if i not in stayed),
             shortest_way(task.limits, task.polytope.mdp),
         )
-        proof, found = _examine(task.polytope, claim, policies, occupancies, watch, ascent)
+        proof, proved = _prove(task.polytope, claim, policies, occupancies, watch, ascent)
+        rewards, exact = values[best_first], _as_proved(occupancies, proved)
+        if exact is not occupancies:
+            rewards, occupancies = task.criterion.values(mdp, exact), exact
+        found = examine(claim, policies, occupancies, proof, proved)
+        linear = task.criterion.planned(mdp, task.best) is mdp  # otherwise plans were found for another value
+        if linear and proved.best is not None and abs(found.optimum - task.best) > WELL_KNOWN * found.size:
+            claim = replace(claim, optimum=found.optimum)
+            found = examine(claim, policies, occupancies, proof, proved)
     distances, status = worth.distances(occupancies), ascent.status
     if status is Status.FEWER_PLANS and fewer and (distances + np.eye(len(distances)) > 0).all():
         status = Status.CONVERGED  # plans that were equal are left out
@@ -153,10 +163,10 @@ def plan(
         mdp=mdp,
         policies=policies,
         occupancies=occupancies,
-        rewards=values[best_first],
+        rewards=rewards,
         distances=distances,
         objective=worth.value(occupancies),
-        optimal_reward=task.best,
+        optimal_reward=claim.optimum,
         gap=found.gap,
         status=Status.INTERRUPTED if watch.interrupted.is_set() else status,
         trace=ascent.trace,
@@ -261,9 +271,24 @@ def _different(
     return pairs or [known[id(plans[0])]], like
 
 
-def _examine(
+def _as_proved(occupancies: Floats, proved: ProvedSet) -> Floats:
+    """(k, N) the occupancies, those replaced that are proved to be others: if a plan leaves some part of the model with a
+    probability of 1e-12, double precision alone knows only some digits of how long it stays there."""
+    known = list(zip(occupancies, proved.plans, strict=True))
+    other = [plan is not None and np.abs(plan.x - row).sum() > plan.error + WELL_KNOWN for row, plan in known]
+    if not any(other):
+        return occupancies
+    return np.stack(
+        [
+            plan.x / plan.x.sum() if new and plan is not None else row
+            for new, (row, plan) in zip(other, known, strict=True)
+        ]
+    )
+
+
+def _prove(
     polytope: Polytope, claim: Claim, policies: Floats, occupancies: Floats, watch: Watch, ascent: Ascent
-) -> tuple[SetProof, Findings]:
+) -> tuple[SetProof, ProvedSet]:
     """Prove what can be proved of the plans, even if the time limit has passed; only a new interrupt ends this early."""
     reached = float(ascent.trace.objective.max()) if len(ascent.trace) else float("nan")
     if ascent.status is Status.INTERRUPTED:  # that interrupt has ended the search, and is done with
@@ -274,8 +299,7 @@ def _examine(
         watch.check_interrupt()
 
     with polytope.pausing(watch.check_interrupt):
-        proof, proved = prove_set(polytope, claim.objective, policies, occupancies, tell, claim.shortest)
-    return proof, examine(claim, policies, occupancies, proof, proved)
+        return prove_set(polytope, claim.objective, policies, occupancies, tell, claim.shortest)
 
 
 def memory_needed(mdp: MDP, k: int) -> int:
