@@ -72,6 +72,12 @@ def test_an_action_is_banned(manyways, here):
     assert {left.action_name(x) for x in range(left.n_choices)} == {"long", "on", "again"}
 
 
+def test_a_state_is_banned_by_its_name(manyways, here):
+    mw.plan(errands(), 1).save(here / "errands.mw")
+    assert manyways("plan", "errands.mw", "--k", "1", "--without", "middle", "--out", "short.mw").code == DONE
+    assert "middle" not in [mw.load("short.mw").mdp.state_name(s) for s in range(2)]
+
+
 def test_the_ban_is_named_if_no_plan_comes_back(manyways):
     answer = manyways("plan", "four-rooms:3", "--without", "goal")
     assert "four-rooms:3 without 'goal' is not weakly accessible" in answer.err

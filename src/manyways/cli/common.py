@@ -57,7 +57,11 @@ Restart = Annotated[
 ]
 Without = Annotated[
     list[str] | None,
-    typer.Option("--without", metavar="LABEL", help="Label of states that plans must never enter; can be repeated."),
+    typer.Option(
+        "--without",
+        metavar="LABEL",
+        help="Label of states, or name of a state, that plans must never enter; can be repeated.",
+    ),
 ]
 WithoutAction = Annotated[
     list[str] | None,

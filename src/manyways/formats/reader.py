@@ -6,8 +6,8 @@ Settings follow a question mark: `nine-rooms:7?correct_transition=0.8&step_rewar
 settings. Some settings change a model of any format after it was read, in this order:
 
 - `restart=LABEL` restarts episodes at the states with that label (files only); what is a cost is not paid there;
-- `without=LABEL` and `without_action=ACTION`, which may be repeated, leave plans that never enter these states and never take
-  these actions (`MDP.without`);
+- `without=LABEL` (or the name of a state) and `without_action=ACTION`, which may be repeated, leave plans that never enter
+  these states and never take these actions (`MDP.without`);
 - `minimise=true` minimises the reward, which is a cost (`MDP.minimising`).
 """
 
@@ -130,8 +130,17 @@ def _changed(mdp: MDP, changes: Mapping[str, Any], source: str) -> MDP:
         if costs:  # of the way there, as in Storm's R=? [F label]
             mdp = mdp.with_reward(np.where(ended[mdp.choice_state], 0.0, mdp.reward))
     if WITHOUT in changes or WITHOUT_ACTION in changes:
-        mdp = mdp.without(labels=changes.get(WITHOUT), actions=changes.get(WITHOUT_ACTION))
+        labels, states = _labels_and_states(mdp, changes.get(WITHOUT, []))
+        mdp = mdp.without(states=states or None, labels=labels or None, actions=changes.get(WITHOUT_ACTION))
     return mdp.minimising() if costs != mdp.costs else mdp
+
+
+def _labels_and_states(mdp: MDP, given: Any) -> tuple[list[str], list[str]]:
+    """What is given as labels, of which some may be names of states that are no labels."""
+    names = [given] if isinstance(given, str) else list(given)
+    rest = [name for name in names if name not in mdp.labels and name not in mdp.ends]
+    known = {mdp.state_name(s) for s in range(mdp.n_states)} if rest else set()
+    return [name for name in names if name not in known], [name for name in rest if name in known]
 
 
 def _format_of(place: str) -> Format:

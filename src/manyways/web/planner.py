@@ -198,7 +198,7 @@ def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> Planned
         floor=floor,
         longer=limits.longer,
         randomised=limits.randomised,
-        fewer=request.slack is not None,
+        fewer=limited,
         criterion=_criterion(old, request.per),
         behaviour=BEHAVIOURS.named(request.behaviour)() if request.behaviour else old.behaviour,
         time_limit_s=request.time_limit_s,
