@@ -319,8 +319,7 @@ class Conversation:
         before = self.rounds
         self.rounds = (*before[:-1], replace(before[-1], better=int(better), over=tuple(map(int, over))))
         try:
-            kept = before[-1].plans.policies[better]
-            plans = self._planned(self.plans.mdp, self._posterior(), kept[None], progress)
+            plans = self._planned(self.plans.mdp, self._posterior(), before[-1].plans[better], progress)
         except BaseException:  # an interrupt, too, leaves the question without an answer
             self.rounds = before
             raise
@@ -331,10 +330,10 @@ class Conversation:
         self,
         source: MDP | str | PathLike[str],
         preferences: PreferencePrior,
-        keep: Floats | None = None,
+        best: Plan | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> PlanSet:
-        number = 0 if keep is None else len(self.rounds)
+        keep, number = (None, 0) if best is None else ([best], len(self.rounds))
         aim = Representative(preferences, DRAWS if number else 2 * DRAWS, self._seed + number)
         return plan_or_interrupt(
             source, self._k, objective=aim, keep=keep, seed=self._seed, progress=progress, **self._settings

@@ -143,7 +143,9 @@ def test_how_episodes_end():
     )
     assert [value(plans, "reaches goal", i) for i in range(3)] == pytest.approx([1.0, 0.5, 0.0])
     assert [value(plans, "ends in ruin", i) for i in range(3)] == [0.0, pytest.approx(0.5), None]
-    assert [value(plans, "steps per episode", i) for i in range(3)] == [2.0, 2.0, None]
+    assert [value(plans, "steps per episode", i) for i in range(3)] == [1.0, 2.0, None], (
+        "the step back from where an episode has ended does not count"
+    )
     better = {measure.name: measure.better for measure in measures(plans)}
     assert (better["reaches goal"], better["ends in ruin"], better["steps per episode"]) == (1, -1, 0)
     sure, ticket, wait = (words.sentences for words in portraits(plans))

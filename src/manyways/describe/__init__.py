@@ -3,7 +3,7 @@
 from manyways.describe.decisions import Decision, Decisions, Taken, decisions_of, two_variables
 from manyways.describe.likeness import GRADES
 from manyways.describe.measure import Measure, measures
-from manyways.describe.portrait import Portrait, portraits, with_titles
+from manyways.describe.portrait import Portrait, portraits
 from manyways.describe.rules import Rule
 from manyways.describe.survey import Survey, rules_of, survey_of
 
@@ -22,5 +22,4 @@ __all__ = [
     "rules_of",
     "survey_of",
     "two_variables",
-    "with_titles",
 ]

@@ -49,10 +49,10 @@ def portraits(plans: Plans | Survey) -> list[Portrait]:
         standing = frozenset(remark.text for remark in chosen if remark.kind in STANDING)
         found.append(Portrait(title, tuple(remark.text for remark in chosen), standing))
     kept = dict(zip(context.plans.kept, context.plans.kept_titles, strict=False))
-    return with_titles(found, [kept.get(plan, "") for plan in range(context.plans.k)])
+    return _with_titles(found, [kept.get(plan, "") for plan in range(context.plans.k)])
 
 
-def with_titles(words: list[Portrait], titles: Sequence[str]) -> list[Portrait]:
+def _with_titles(words: list[Portrait], titles: Sequence[str]) -> list[Portrait]:
     """The portraits with these titles, where they are not empty; no two titles are the same."""
     taken = {title for title in titles if title}
     found = []

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from manyways.conversation import Conversation
-from manyways.describe import measures, portraits, survey_of, with_titles
+from manyways.describe import measures, portraits, survey_of
 from manyways.describe.wording import terms_of
 from manyways.report.learned import leaning_rows, leanings, learned_picture, sentences
 from manyways.report.page import rendered
@@ -48,8 +48,7 @@ def round_view(conversation: Conversation) -> dict[str, Any]:
     """Everything that the page shows of the current question."""
     plans, best = conversation.plans, conversation.rounds[-1].best
     survey, canvas = survey_of(plans), canvas_of(plans.mdp)
-    earlier = _kept_title(conversation)
-    words = with_titles(portraits(survey), [earlier.get(plan.key, "") for plan in plans])
+    words = portraits(survey)
     figures = [
         (measure, texts_of(measure))
         for number, measure in enumerate(measures(survey))
@@ -90,16 +89,3 @@ def round_view(conversation: Conversation) -> dict[str, Any]:
 def _learned(conversation: Conversation) -> dict[str, Any]:
     found = leanings(conversation)
     return {"sentences": sentences(found), "rows": leaning_rows(found)}
-
-
-def _kept_title(conversation: Conversation) -> dict[str, str]:
-    """The title that the pick so far had when it was first shown, by its key."""
-    last = conversation.rounds[-1]
-    if last.best is None:
-        return {}
-    key = last.plans[last.best].key
-    for shown in conversation.rounds[:-1]:
-        for plan in shown.plans:
-            if plan.key == key:
-                return {key: plan.title}
-    return {}
