@@ -22,11 +22,14 @@ from manyways.bench.rivals import (
 from manyways.bench.timing import fastest, run_manyways, time_python
 from manyways.formats.writer import write_model
 from manyways.kernels.threads import at_most
+from manyways.model.mdp import MDP
 from manyways.planning import plan_or_interrupt
 from manyways.plans import PlanSet
 from manyways.plans.proofs import prove_set
 from manyways.plans.verification import claim_of, examine, verify
 from manyways.polytope import Answer, Discounted, Polytope
+from manyways.polytope.large_sweeps import LargeSweeps
+from manyways.polytope.renumbering import RenumberedSweeps
 from manyways.worlds import four_rooms, nine_rooms, tiled_rooms
 
 Row = dict[str, Any]
@@ -87,7 +90,7 @@ def growth(sizes: list[int]) -> list[Row]:
 
 
 def threads(sizes: list[int]) -> list[Row]:
-    """One `best` on two threads against one, for the long-run average."""
+    """One `best` on two threads against one, and against passes one after the other, for the long-run average."""
     rows = []
     for size in [n for n in sizes if n >= 300]:
         mdp = tiled_rooms(size)
@@ -97,13 +100,32 @@ def threads(sizes: list[int]) -> list[Row]:
         solves = (lambda p=polytope, c=mdp.reward: p.best(c)), (lambda p=polytope, c=cost, v=first: p.best(c, v))
         alone = [partial(_on_threads, 1, solve) for solve in solves]
         together = [partial(_on_threads, 2, solve) for solve in solves]
-        cold, cold_on_two, warm, warm_on_two = fastest(alone[0], together[0], alone[1], together[1], rounds=5)
+        single = Polytope(mdp, oracle=OnePassAtATime)
+        before = single.best(mdp.reward)
+        cold, cold_on_two, warm, warm_on_two, cold_single, warm_single = fastest(
+            alone[0],
+            together[0],
+            alone[1],
+            together[1],
+            lambda p=single, c=mdp.reward: p.best(c),
+            lambda p=single, c=cost, v=before: p.best(c, v),
+            rounds=5,
+        )
         row = {"model": mdp.name, "cold, one thread / two": cold / cold_on_two}
         row |= {"warm, one thread / two": warm / warm_on_two}
+        row |= {"cold, one pass at a time / two threads": cold_single / cold_on_two}
+        row |= {"warm, one pass at a time / two threads": warm_single / warm_on_two}
         rows.append(
             row | {"the same bits": all(_same_bits(one(), two()) for one, two in zip(alone, together, strict=True))}
         )
     return rows
+
+
+class OnePassAtATime(RenumberedSweeps):
+    """The oracle of large models, with passes over all states one after the other, in one thread."""
+
+    def oracle_of(self, mdp: MDP) -> LargeSweeps:
+        return LargeSweeps(mdp, 1.0)
 
 
 def _on_threads(most: int, solve: Callable[[], Answer]) -> Answer:

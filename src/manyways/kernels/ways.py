@@ -33,66 +33,75 @@ def likely_moves(first, indptr, indices, data, begin, move, owner, chance, to):
 
 
 @compiled
-def cheapest_ways(root, begin, move, owner, chance, c, g, step, cost, heap, slot, choice, ahead, order):
-    """Dijkstra's algorithm from `root` (S numbers it) against the moves: a step by choice x costs max(g - c[x], 0) + `step`,
-    divided by its chance.
+def cheapest_ways(root, begin, move, owner, chance, c, g, step, stage, cost, near, far, waits, choice, ahead):
+    """Cheapest ways to `root` against the moves: a step by choice x costs max(g - c[x], 0) + `step`, divided by its chance.
+
+    States up to some cost are settled in a queue, first in, first out, in which a state may be more than once; then those up
+    to a `stage` more, and so on. That is faster than a heap where a stage is about as long as some steps.
 
     For each state that is reached, `choice` receives the first step of its cheapest way, `ahead` where that leads, `cost` its
-    cost (infinite for the others). `order` receives the states by cost. `heap` and `slot` (S,) are work space.
+    cost (infinite for the others). `near`, `far` and `waits` (S,) are work space: a ring and a list of states that wait, and
+    where each does.
 
     Returns the number of states reached.
     """
     n = len(cost)
-    new, done = n, n + 1
+    nowhere, nearby, farther = 0, 1, 2
     for s in range(n):
         cost[s] = np.inf
-        slot[s] = new
+        waits[s] = nowhere
     cost[root] = 0.0
     ahead[root] = root
-    heap[0] = root
-    waiting = 1
-    known = 0
-    while waiting > 0:
-        v = heap[0]
-        order[known] = v
-        known += 1
-        slot[v] = done
-        waiting -= 1
-        last = heap[waiting]  # moves down from the top
-        i = 0
-        while 2 * i + 1 < waiting:
-            j = 2 * i + 1
-            if j + 1 < waiting and cost[heap[j + 1]] < cost[heap[j]]:
-                j += 1
-            if cost[heap[j]] >= cost[last]:
-                break
-            heap[i] = heap[j]
-            slot[heap[i]] = i
-            i = j
-        if waiting > 0:
-            heap[i] = last
-            slot[last] = i
-        for e in range(begin[v], begin[v + 1]):
-            x = move[e]
-            s = owner[x]
-            if slot[s] == done:
-                continue
-            through = cost[v] + (max(g - c[x], 0.0) + step) / chance[x]
-            if through < cost[s]:
-                cost[s] = through
-                choice[s] = x
-                ahead[s] = v
-                i = slot[s]
-                if i == new:
-                    i = waiting
-                    waiting += 1
-                while i > 0:
-                    j = (i - 1) // 2
-                    if cost[heap[j]] <= through:
-                        break
-                    heap[i] = heap[j]
-                    slot[heap[i]] = i
-                    i = j
-                heap[i] = s
-                slot[s] = i
-    return known
+    near[0] = root
+    waits[root] = nearby
+    head = 0
+    queued = 1
+    listed = 0
+    reached = 1
+    limit = stage
+    while queued > 0:
+        while queued > 0:
+            v = near[head]
+            head = head + 1 if head + 1 < n else 0
+            queued -= 1
+            waits[v] = nowhere
+            here = cost[v]
+            for e in range(begin[v], begin[v + 1]):
+                x = move[e]
+                s = owner[x]
+                if cost[s] <= here:
+                    continue
+                through = here + (max(g - c[x], 0.0) + step) / chance[x]
+                if through < cost[s]:
+                    if cost[s] == np.inf:
+                        reached += 1
+                    cost[s] = through
+                    choice[s] = x
+                    ahead[s] = v
+                    if through <= limit and waits[s] != nearby:
+                        tail = head + queued
+                        near[tail if tail < n else tail - n] = s
+                        waits[s] = nearby
+                        queued += 1
+                    elif waits[s] == nowhere:
+                        far[listed] = s
+                        waits[s] = farther
+                        listed += 1
+        least = np.inf
+        for i in range(listed):
+            if waits[far[i]] == farther:  # the others have come nearer since
+                least = min(least, cost[far[i]])
+        limit = max(limit, least) + stage
+        rest = 0
+        head = 0
+        for i in range(listed):
+            s = far[i]
+            if waits[s] == farther and cost[s] <= limit:
+                near[queued] = s
+                waits[s] = nearby
+                queued += 1
+            elif waits[s] == farther:
+                far[rest] = s
+                rest += 1
+        listed = rest
+    return reached

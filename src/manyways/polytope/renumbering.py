@@ -47,10 +47,7 @@ class RenumberedSweeps:
         """The vertex of highest <c, rho> for an (N,) c. Its memory is the answer on the copy."""
         inside = self._copied()
         if self._sweeps is None:
-            if self._discount == 1 and inside.mdp.n_states >= PAIRED_FROM:
-                self._sweeps = PairedSweeps(inside.mdp, self._pause)
-            else:
-                self._sweeps = LargeSweeps(inside.mdp, self._discount, self._pause)
+            self._sweeps = self.oracle_of(inside.mdp)
         found = self._sweeps.best(c[inside.choices], self._on_copy(inside, warm))
         occupancy = np.empty(len(c))
         occupancy[inside.choices] = found.occupancy
@@ -61,6 +58,12 @@ class RenumberedSweeps:
             dual = np.empty(len(inside.states))
             dual[inside.states] = found.dual
         return Answer(occupancy, choices, value=found.value, bound=found.bound, dual=dual, memory=found)
+
+    def oracle_of(self, mdp: MDP) -> LargeSweeps:
+        """The oracle of the copy."""
+        if self._discount == 1 and mdp.n_states >= PAIRED_FROM:
+            return PairedSweeps(mdp, self._pause)
+        return LargeSweeps(mdp, self._discount, self._pause)
 
     @staticmethod
     def _on_copy(inside: _Copy, warm: Vertex | None) -> Vertex | None:
@@ -101,8 +104,9 @@ class _Copied:
         with self._lock:
             if self._copy is None:
                 ways, reward = Ways(self._mdp), np.array(self._mdp.reward)
-                ways.find(reward, self._exact.most_paying(reward), -np.inf)
-                states = _by_steps(ways)
+                target = self._exact.most_paying(reward)
+                ways.find(reward, target, -np.inf)
+                states = _by_steps(int(self._mdp.choice_state[target]), ways)
                 mdp, choices = renumber(self._mdp, states)
                 number = np.empty(mdp.n_choices, np.int64)
                 number[choices] = np.arange(mdp.n_choices)
@@ -116,11 +120,11 @@ class _Copied:
         vars(self).update(state, _lock=Lock())
 
 
-def _by_steps(ways: Ways) -> Ints:
-    """(S,) the states breadth first along the tree of cheapest ways. By cost, what is hard to enter would be far from its
+def _by_steps(place: int, ways: Ways) -> Ints:
+    """(S,) the states breadth first along the tree of cheapest ways to a place. By cost, what is hard to enter would be far from its
     neighbours."""
-    walk, child, sibling = (np.empty(len(ways.order), np.uint32) for _ in range(3))
-    walk[0] = ways.order[0]
+    walk, child, sibling = (np.empty(len(ways.ahead), np.uint32) for _ in range(3))
+    walk[0] = place
     breadth_first(walk, ways.ahead, child, sibling)
     return walk.astype(np.int64)
 
