@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from math import inf
@@ -28,7 +28,7 @@ from manyways.objectives import OBJECTIVES, LeastDivergence, MeanDivergence, Obj
 from manyways.plans import Certificate, Plan, PlanSet, Policy
 from manyways.plans.checker import ProvedSet, SetProof
 from manyways.plans.proofs import prove_set
-from manyways.plans.verification import Claim, compared_with, examine
+from manyways.plans.verification import Claim, Findings, compared_with, examine
 from manyways.polytope import CRITERIA, Criterion, Polytope, Vertex, shortest_way
 from manyways.tasks import Task, asked_limits, default_aim, default_criterion, settled_task
 from manyways.types import Floats
@@ -139,23 +139,8 @@ def plan(
         best_first = np.argsort(-values, kind="stable")
         policies, occupancies = (np.stack([realised[i][part] for i in best_first]) for part in (0, 1))
         stayed = tuple(int(i) for i in np.flatnonzero(best_first < len(kept)))
-        claim = Claim(
-            worth,
-            task.criterion,
-            task.best,
-            task.polytope.floors,
-            tuple(i for i in range(len(policies)) if i not in stayed),
-            shortest_way(task.limits, task.polytope.mdp),
-        )
-        proof, proved = _prove(task.polytope, claim, policies, occupancies, watch, ascent)
-        rewards, exact = values[best_first], _as_proved(occupancies, proved)
-        if exact is not occupancies:
-            rewards, occupancies = task.criterion.values(mdp, exact), exact
-        found = examine(claim, policies, occupancies, proof, proved)
-        linear = task.criterion.planned(mdp, task.best) is mdp  # otherwise plans were found for another value
-        if linear and proved.best is not None and abs(found.optimum - task.best) > WELL_KNOWN * found.size:
-            claim = replace(claim, optimum=found.optimum)
-            found = examine(claim, policies, occupancies, proof, proved)
+        known = _checked(mdp, task, worth, policies, occupancies, stayed, watch, ascent)
+    occupancies, found = known.occupancies, known.found
     distances, status = worth.distances(occupancies), ascent.status
     if status is Status.FEWER_PLANS and fewer and (distances + np.eye(len(distances)) > 0).all():
         status = Status.CONVERGED  # plans that were equal are left out
@@ -163,10 +148,10 @@ def plan(
         mdp=mdp,
         policies=policies,
         occupancies=occupancies,
-        rewards=rewards,
+        rewards=task.criterion.values(mdp, occupancies),
         distances=distances,
         objective=worth.value(occupancies),
-        optimal_reward=claim.optimum,
+        optimal_reward=known.optimum,
         gap=found.gap,
         status=Status.INTERRUPTED if watch.interrupted.is_set() else status,
         trace=ascent.trace,
@@ -177,7 +162,7 @@ def plan(
         seed=seed,
         seconds=watch.elapsed(),
         versions=library_versions(),
-        proof=proof,
+        proof=known.proof,
         kept=stayed,
         kept_titles=tuple(titles[best_first[i]] for i in stayed) if any(titles) else (),
         avoided=avoided,
@@ -269,6 +254,46 @@ def _different(
     if like is not None:
         like = like if like < kept else -1 if like < fixed else like - len(avoided)
     return pairs or [known[id(plans[0])]], like
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """Plans whose numbers are checked.
+
+    Attributes:
+        occupancies: (k, N) of the plans, and `optimum`, the value of the best plan: as found, or as proved where that differs.
+        proof: the vectors that prove them.
+        found: what the proof says.
+    """
+
+    occupancies: Floats
+    optimum: float
+    proof: SetProof
+    found: Findings
+
+
+def _checked(
+    mdp: MDP,
+    task: Task,
+    worth: SetObjective,
+    policies: Floats,
+    occupancies: Floats,
+    stayed: Sequence[int],
+    watch: Watch,
+    ascent: Ascent,
+) -> _Checked:
+    """Prove and check what is known about the plans, of which those that `stayed` need not meet the limits."""
+    new = tuple(i for i in range(len(policies)) if i not in stayed)
+    shortest = shortest_way(task.limits, task.polytope.mdp)
+    claim = Claim(worth, task.criterion, task.best, task.polytope.floors, new, shortest)
+    proof, proved = _prove(task.polytope, claim, policies, occupancies, watch, ascent)
+    occupancies = _as_proved(occupancies, proved)
+    found = examine(claim, policies, occupancies, proof, proved)
+    linear = task.criterion.planned(mdp, task.best) is mdp  # otherwise plans were found for another value
+    if linear and proved.best is not None and abs(found.optimum - task.best) > WELL_KNOWN * found.size:
+        claim = replace(claim, optimum=found.optimum)
+        found = examine(claim, policies, occupancies, proof, proved)
+    return _Checked(occupancies, claim.optimum, proof, found)
 
 
 def _as_proved(occupancies: Floats, proved: ProvedSet) -> Floats:
