@@ -1,5 +1,7 @@
 """Models from Python functions."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 
@@ -64,3 +66,44 @@ def test_names_of_states_and_the_order_of_actions():
     assert mdp.state_names == ("at 0", "at 1")
     assert mdp.action_names == ("unused", "a", "b")
     assert mdp.actions.tolist() == [2, 2, 1]
+
+
+class Place(NamedTuple):
+    row: int
+    sunny: bool
+
+
+def cyclic(states: list[Any]) -> mw.Policy:
+    """A policy on a cycle of states whose actions are the numbers 2, 0, 1 and which takes the number of the state modulo 3."""
+    following = dict(zip(states, [*states[1:], states[0]], strict=True))
+    numbers = {s: i for i, s in enumerate(states)}
+    mdp = mw.explore(states[0], lambda _: [2, 0, 1], lambda s, a: [(1.0, following[s], float(a == numbers[s] % 3))])
+    return mw.plan(mdp, 1)[0].policy
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        [7, 1, 6, 8, 0],
+        [(0, 2), (1, 2), (0, 3)],
+        ["a", "b", "c", "d"],
+        [0.5, 2.0, -1.5],
+        [False, True],
+        [Place(1, True), Place(2, False), Place(0, True)],
+    ],
+)
+def test_a_policy_acts_on_the_states_that_were_explored(states):
+    policy = cyclic(states)
+    assert [policy.act(state) for state in states] == [i % 3 for i in range(len(states))]
+    assert [policy.act(str(state)) for state in states] == [i % 3 for i in range(len(states))]
+
+
+def test_a_policy_acts_on_arrays_and_on_values_of_variables():
+    policy = cyclic([(0, 2), (1, 2), (0, 3)])
+    assert [policy.act(np.array(s)) for s in [(0, 2), (1, 2), (0, 3)]] == [0, 1, 2]
+    assert policy.act((np.int64(1), np.int64(2))) == 1
+    assert policy.act([0, 3]) == 2
+    assert policy.act({"x1": 1, "x2": np.int64(2)}) == 1
+    for unknown in ((5, 5), {"x1": 5, "x2": 5}, {"x1": np.zeros((2, 2))}, {}, None, 17, "none"):
+        with pytest.raises(mw.SettingError, match=r"(?s)no state with the name or observation .* such as '\(0, 2\)'"):
+            policy.act(unknown)

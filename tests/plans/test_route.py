@@ -419,7 +419,9 @@ def test_policies_act_on_cells_of_maps_without_an_origin():
     with pytest.raises(mw.SettingError, match="two finite numbers"):
         plan.act((math.nan, 0.0), RNG)
     ring = mw.MDP.from_transitions([(0, "on", 1, 1.0, 1.0), (1, "on", 0, 1.0, 0.0)], name="ring")
-    with pytest.raises(mw.SettingError, match="ring has no map, so a state cannot be given by its position"):
+    with pytest.raises(
+        mw.SettingError, match=r"ring has no state with the name or observation \(0, 0\).* no map with positions"
+    ):
         mw.plan(ring, k=1)[0].act((0, 0), RNG)
 
 

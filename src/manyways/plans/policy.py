@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -23,8 +23,8 @@ from manyways.plans import policy_files
 from manyways.plans.route import Route, likely_route
 from manyways.types import Floats, Ints
 
-Observation = int | str | Sequence[float] | NDArray[Any]
-"""What a policy acts on: an observation or the number of a state, the name of a state, or a position (x, y)."""
+Observation = Hashable | Sequence[Any] | Mapping[str, Any] | NDArray[Any]
+"""What a policy acts on: an observation, a state or its number, name or variables, or a position (x, y)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,49 +82,71 @@ class Policy:
             choice -= 1
         return choice
 
-    @cached_property
-    def _state_of(self) -> dict[int | str, int]:
-        seen = range(self.mdp.n_states) if self.mdp.observations is None else self.mdp.observations.tolist()
-        named = {self.mdp.state_name(state): state for state in range(self.mdp.n_states)}
-        return {**named, **{observation: state for state, observation in enumerate(seen)}}
-
     def act(self, observation: Observation, rng: np.random.Generator | None = None) -> int:
         """The number of an action, drawn from the policy, as a Gymnasium agent needs it; its name is
-        `mdp.action_names[number]`.
+        `mdp.action_names[number]`. Where all actions are named by integers, it is that integer.
 
         Args:
-            observation: one of the environment that the model was read from; for other models, the number of a state. It
-                may also be the name of a state, as tables and files show it, such as "r3c3", or a position (x, y) on the
-                map of the model: metres in the frame of the map if the map has an origin, as those of Nav2 do, otherwise
-                column and row of a cell, counted from 0 at the top left.
+            observation: one of the environment that the model was read from. For other models the name of a state, as tables
+                and files show it, such as "r3c3"; the state that was given to `explore`, if it is named by its `str`; the
+                values of all variables of a state by their names; the number of a state, unless all states are named by
+                integers; or a position (x, y) on the map of the model: metres in the frame of the map if the map has an
+                origin, as those of Nav2 do, otherwise column and row of a cell, counted from 0 at the top left.
             rng: the source of random draws; a new one by default. Plans that always do the same in a state need none.
 
         Raises:
             SettingError: if there is no such state. For a position in a blocked cell or outside the map, it names the
                 nearest free cell.
         """
-        seen: Any = observation
         rng = np.random.default_rng() if rng is None else rng
-        if isinstance(seen, (tuple, list)) or np.shape(seen) == (2,):
-            return int(self.mdp.actions[self.choose(self._state_at(seen), rng)])
-        state = self._state_of.get(seen if isinstance(seen, str) else int(seen))
-        if state is None:
-            known = [observation for observation in self._state_of if isinstance(observation, int)]
-            raise SettingError(
-                f"{self.mdp.name} has no state with the name or observation {observation!r:.60}; it has {self.mdp.n_states} "
-                f"observations, from {min(known)} to {max(known)}, and names such as {self.mdp.state_name(0)!r}"
-            )
-        return int(self.mdp.actions[self.choose(state, rng)])
+        choice = self.choose(self._state_seen(observation), rng)
+        return self._numbers_of_actions[self.mdp.actions[choice]]
 
-    def _state_at(self, position: Any) -> int:
-        """The state at a position (x, y)."""
-        if self.mdp.layout is None:
-            raise SettingError(f"{self.mdp.name} has no map, so a state cannot be given by its position")
-        try:
-            x, y = (float(part) for part in position)
-        except (TypeError, ValueError, OverflowError):
-            raise SettingError(f"a position must be two numbers (x, y), found {position!r:.60}") from None
-        return self.mdp.layout.state_at(x, y)
+    def _state_seen(self, observation: Any) -> int:
+        """The state with an observation."""
+        seen = _plain(observation)
+        if isinstance(seen, Mapping):
+            values = [_plain(seen.get(name)) for name in self.mdp.variables]
+            state = self._state_by_variables.get(tuple(str(v) if isinstance(v, list) else v for v in values))
+        elif isinstance(seen, list) or type(seen) is tuple:
+            if self.mdp.layout is not None:
+                return self.mdp.layout.state_at(*_position(seen))
+            state = self._state_named.get(str(tuple(seen)), self._state_named.get(str(tuple(map(_plain, seen)))))
+        elif type(seen) is int:
+            state = self._state_numbered.get(seen)
+        else:
+            state = self._state_named.get(str(seen))
+            if state is None and isinstance(seen, float):
+                state = self._state_numbered.get(seen)
+        if state is None:
+            numbers = self._state_numbered
+            raise SettingError(
+                f"{self.mdp.name} has no state with the name or observation {observation!r:.60}; it has {len(numbers)} "
+                f"observations, from {min(numbers)} to {max(numbers)}, and names such as {self.mdp.state_name(0)!r}"
+                + ("" if self.mdp.layout else ", but no map with positions")
+            )
+        return state
+
+    @cached_property
+    def _state_named(self) -> dict[str, int]:
+        return {self.mdp.state_name(state): state for state in range(self.mdp.n_states)}
+
+    @cached_property
+    def _state_numbered(self) -> dict[float, int]:
+        names = self.mdp.state_names
+        numbers = _integers(names) if self.mdp.observations is None else self.mdp.observations.tolist()
+        return {number: state for state, number in enumerate(numbers or range(self.mdp.n_states))}
+
+    @cached_property
+    def _state_by_variables(self) -> dict[tuple[Any, ...], int]:
+        """The states by the values of their variables; none if these do not tell all states apart."""
+        values = [column.tolist() for column in self.mdp.variables.values()]
+        found = {those: state for state, those in enumerate(zip(*values, strict=True))}
+        return found if len(found) == self.mdp.n_states else {}
+
+    @cached_property
+    def _numbers_of_actions(self) -> Sequence[int]:
+        return _integers(self.mdp.action_names) or range(len(self.mdp.action_names))
 
     def route(self) -> Route:
         """The most likely way from the start to the goal, as waypoints on the map; see `manyways.plans.route`."""
@@ -216,3 +238,23 @@ def load_policy(path: str | PathLike[str], mdp: MDP) -> Policy:
         return Policy(mdp, probabilities)
     except ManywaysError as error:
         raise SourceError(f"{path}: {error}") from None
+
+
+def _integers(names: Sequence[str] | None) -> list[int] | None:
+    """The numbers that names are; None if some name is not an integer, or none are given."""
+    if not names or not all(name.removeprefix("-").isdecimal() and str(int(name)) == name for name in names):
+        return None
+    return [int(name) for name in names]
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and lists of Python for those of NumPy; anything else as it is."""
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+def _position(given: Any) -> tuple[float, float]:
+    try:
+        x, y = (float(part) for part in given)
+    except (TypeError, ValueError, OverflowError):
+        raise SettingError(f"a position must be two numbers (x, y), found {given!r:.60}") from None
+    return x, y
