@@ -307,4 +307,4 @@ def _never_lost(mdp: MDP, trips: Trips | None) -> MDP:
     lost = levels_towards(mdp, ending) < 0
     if not lost.any() or (mdp.start[lost] > 0).any():
         return mdp
-    return replace(mdp.restarting_at(lost), ends=mdp.ends)
+    return replace(mdp, transitions=mdp.leading_back(lost[mdp.choice_state]), source=None)

@@ -266,6 +266,23 @@ def test_verify_against_a_model_that_has_changed(manyways, here):
     assert manyways("verify", "plans.mw").code == DONE, "the copy in the file has not changed"
 
 
+def test_verify_says_in_what_another_model_differs(manyways, here):
+    (here / "table.csv").write_text("state,action,next,cost\nhome,bus,work,3\nhome,bike,work,1\nwork,back,home,2\n")
+    (here / "other.csv").write_text("state,action,next,reward\nhome,bus,work,3\nhome,bike,work,1\nwork,back,home,2\n")
+    (here / "less.csv").write_text("state,action,next,cost\nhome,bus,work,3\nwork,back,home,2\n")
+    manyways("plan", "other.csv", "--minimise", "--k", "2", "--slack", "100%", "--out", "plans.mw")
+    for model, words in {
+        "table.csv": [],
+        "other.csv": ["what is minimised (the costs)", "--model 'other.csv?minimise=true'"],
+        "less.csv": ["number of choices (2 instead of 3)", "--model 'other.csv?minimise=true'"],
+    }.items():
+        answer = manyways("verify", "plans.mw", "--model", model)
+        assert (answer.code == DONE) == (not words)
+        assert all(word in answer.out for word in words)
+        assert ("differs" in answer.out) == bool(words)
+        assert bool(manyways("verify", "plans.mw", "--model", model, "--json").json["other"]) == bool(words)
+
+
 def test_verify_against_a_model_of_the_same_shape_with_other_rewards(manyways):
     mdp = mw.read("map.txt")
     mw.plan(mdp, 2).save("plans.mw")

@@ -85,9 +85,14 @@ def test_moves_are_certain_and_free_without_columns_for_it(tmp_path):
 
 
 def test_costs_are_minimised(tmp_path):
-    mdp = mw.read(put(tmp_path, "state,action,next,cost\na,go,b,5\na,stay,a,3\nb,back,a,\n"))
+    mdp = mw.read(put(tmp_path, "state,action,next,cost\na,go,b,5\na,stay,a,3\nb,back,a,0\n"))
     assert mdp.costs
     np.testing.assert_array_equal(mdp.reward, [-5, -3, 0])
+
+
+def test_units_in_brackets_are_no_part_of_a_column_name(tmp_path):
+    mdp = mw.read(put(tmp_path, "State,Action,Next state,Probability [0..1],Profit (EUR)\na,go,a,1,5\n"))
+    np.testing.assert_array_equal(mdp.reward, [5])
 
 
 def test_labels_and_starts(tmp_path):
@@ -116,6 +121,9 @@ BROKEN = {
     "no column 'action'": "state,next\na,b\n",
     "row 3: prob must be a number, found 'half'": "state,action,next,prob\na,go,a,1\nb,go,b,half\n",
     "row 2: prob must be a number, found ''": "state,action,next,prob\na,go,a,\n",
+    "row 3: reward must be a number, found ''; write 0": "state,action,next,reward\na,go,b,1\nb,go,a,\n",
+    "row 2: cost must be a number, found 'nan'; write 0": "state,action,next,cost\na,go,a,nan\n",
+    "without a column prob, each row is a move that is certain": "state,action,next,reward\na,go,a,1\na,go,b,1\nb,go,a,0\n",
     "could be the column 'state'": "state,from,action,next\na,a,go,a\n",
     "a reward and a cost": "state,action,next,reward,cost\na,go,a,1,1\n",
     "no transitions": "state,action,next\n",

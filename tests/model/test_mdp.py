@@ -233,9 +233,13 @@ def test_restarting_leads_every_choice_of_the_ends_back_to_the_start():
     again = ruin.restarting_at(ends)
     assert again.digest == ruin.restarting_at(mask).digest
     rows = again.transitions.toarray()
-    np.testing.assert_array_equal(rows[mask[again.choice_state]], np.tile(ruin.start, (4, 1)))
+    np.testing.assert_array_equal(rows[mask[again.choice_state]], np.tile(ruin.start, (3, 1)))
     np.testing.assert_array_equal(rows[~mask[again.choice_state]], ruin.transitions.toarray()[~mask[ruin.choice_state]])
-    np.testing.assert_array_equal(again.reward, ruin.reward)
+    left = {again.state_name(s): int(np.diff(again.first_choice)[s]) for s in ends}
+    assert left == {"0": 1, "2": 2}, "of choices that earn the same, one is left"
+    worth = ruin.with_reward(np.arange(ruin.n_choices)).restarting_at(ends)
+    np.testing.assert_array_equal(worth.reward, np.arange(ruin.n_choices))
+    assert worth.ends["end"].tolist() == mask[worth.choice_state].tolist()
 
 
 @pytest.mark.parametrize(

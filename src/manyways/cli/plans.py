@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from inspect import Parameter, signature
@@ -254,13 +255,20 @@ def verify(
     from manyways.formats import read
     from manyways.plans import load
     from manyways.plans import verify as check
+    from manyways.plans.verification import model_differences
 
     plans = load(plans_file)
-    certificate = check(plans.mdp if model is None else read(model, absorbing=plans.criterion.discount < 1), plans)
+    mdp = plans.mdp if model is None else read(model, absorbing=plans.criterion.discount < 1)
+    certificate = check(mdp, plans)
+    other = model_differences(mdp, plans.mdp)
     if as_json:
-        print_json(certificate_json(certificate))
+        print_json(certificate_json(certificate) | {"other": other})
     else:
         console().print(certificate_table(certificate))
+        if other:
+            print(f"{model} differs from the model that was planned for in: {', '.join(other)}.")
+            if plans.mdp.source:
+                print(f"That model was read from --model {shlex.quote(plans.mdp.source)}")
     if not certificate.ok:
         raise typer.Exit(FAILED)
 

@@ -258,7 +258,8 @@ def _start(env: Any, n: int) -> Floats:
         if not isinstance(first, (int, np.integer)) or not 0 <= first < n:
             raise SourceError(
                 f"{type(env.unwrapped).__name__} starts with the observation {first!r:.60}, which is not the number of a state "
-                "of its table; build the model with MDP.from_transitions and its start"
+                "of its table; describe its steps with three functions: mw.explore(start, actions, outcomes), whose plans act on "
+                "such observations"
             )
         start[first] += 1 / RESETS
     return start

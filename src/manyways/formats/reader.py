@@ -126,9 +126,9 @@ def _changed(mdp: MDP, changes: Mapping[str, Any], source: str) -> MDP:
             known = ", ".join(mdp.labels) or "none"
             raise SourceError(f"{source}: there is no label {label!r} to restart at; the model has {known}")
         ended = mdp.labels[label]
-        mdp = mdp.restarting_at(ended, label)
         if costs:  # of the way there, as in Storm's R=? [F label]
             mdp = mdp.with_reward(np.where(ended[mdp.choice_state], 0.0, mdp.reward))
+        mdp = mdp.restarting_at(ended, label)
     if WITHOUT in changes or WITHOUT_ACTION in changes:
         labels, states = _labels_and_states(mdp, changes.get(WITHOUT, []))
         mdp = mdp.without(states=states or None, labels=labels or None, actions=changes.get(WITHOUT_ACTION))

@@ -169,7 +169,8 @@ class _Table:
 
     def __init__(self, name: str, header: Sequence[str], *, decimal_comma: bool = False) -> None:
         self.name, self.decimal_comma = name, decimal_comma
-        plain = [re.sub(r"[^a-z0-9]", "", title.lower()) for title in header]
+        # A unit in brackets, as in "profit (EUR)", is no part of the name.
+        plain = [re.sub(r"[^a-z0-9]", "", re.sub(r"\(.*?\)|\[.*?\]", "", title.lower())) for title in header]
         self.title: dict[str, str] = {}
         for column, spellings in SPELLINGS.items():
             found = [i for i, title in enumerate(plain) if title in spellings]
@@ -194,20 +195,29 @@ class _Table:
         if "reward" in self.title and "cost" in self.title:
             raise SourceError(f"{name} has a reward and a cost; subtract one from the other, and leave one column")
 
-    def numbers(self, column: str, cells: Any, first_row: int, empty: float | None) -> Floats:
-        """The numbers of a column; `empty` is what an empty cell means."""
+    def numbers(self, column: str, cells: Any, first_row: int) -> Floats:
+        """The numbers of a column."""
         if np.asarray(cells).dtype.kind in "iuf":
             amounts = np.asarray(cells, dtype=np.float64)
-            return amounts if empty is None else np.where(np.isnan(amounts), empty, amounts)
+            if np.isnan(amounts).any():
+                raise self._no_number(column, first_row + int(np.argmax(np.isnan(amounts))), "")
+            return amounts
         found: list[float] = []
         for row, value in enumerate(cells, first_row):
             text = _text(value)
             plain = text.replace(",", ".") if self.decimal_comma else text
             try:
-                found.append(float(plain) if text or empty is None else empty)
+                found.append(float(plain))
             except ValueError:
-                raise SourceError(f"{self.name}, row {row}: {column} must be a number, found {text!r:.60}") from None
+                raise self._no_number(column, row, text) from None
+            if np.isnan(found[-1]):
+                raise self._no_number(column, row, text)
         return np.array(found)
+
+    def _no_number(self, column: str, row: int, text: str) -> SourceError:
+        missing = text.lower() in ("", "nan")
+        remedy = "; write 0 if nothing is earned or paid there" if missing and column != "prob" else ""
+        return SourceError(f"{self.name}, row {row}: {column} must be a number, found {text!r:.60}{remedy}")
 
     def weight(self, value: Any) -> float:
         """What a cell of the column `start` means."""
@@ -314,9 +324,9 @@ def _model(table: _Table, frames: Iterable[Any], name: str) -> MDP:
         rows = len(frame)
         numbers = states.of(columns["state"]), actions.of(columns["action"]), nexts.of(columns["next"])
         pieces.append(numbers)
-        chance = table.numbers("prob", columns["prob"], row, None) if "prob" in columns else np.ones(rows)
+        chance = table.numbers("prob", columns["prob"], row) if "prob" in columns else np.ones(rows)
         what = "cost" if "cost" in columns else "reward"
-        worth = table.numbers(what, columns[what], row, 0.0) if what in columns else np.zeros(rows)
+        worth = table.numbers(what, columns[what], row) if what in columns else np.zeros(rows)
         amounts.append((chance, worth))
         # A state has many rows that say the same about it, so each different one is looked at once.
         if "label" in columns:
@@ -379,7 +389,8 @@ def _built(
             name=name,
         )
     except ModelError as problem:
-        raise SourceError(f"{table.name}: {problem}") from None
+        certain = "" if "prob" in table.title else "; without a column prob, each row is a move that is certain"
+        raise SourceError(f"{table.name}: {problem}{certain}") from None
     return mdp.minimising() if "cost" in table.title else mdp
 
 

@@ -370,19 +370,27 @@ class MDP:
     def restarting_at(self, states: ArrayLike, end: str = "end") -> MDP:
         """The model in which every choice in `states` leads back to the start distribution.
 
-        This is what the paper's goal does: the end of one episode is the beginning of the next. Rewards stay as they are.
+        This is what the paper's goal does: the end of one episode is the beginning of the next. Rewards stay as they are. Of the
+        choices of such a state that earn the same, only the first is left: they would be decisions that change nothing.
 
         Args:
             states: indices, or an (S,) mask.
             end: what to call this end of an episode.
         """
-        chosen = mask_of(states, self.n_states, "states")
-        restart = chosen[self.choice_state]
-        keep = sparse.diags_array((~restart).astype(float))
-        again = sparse.csr_array(restart.astype(float)[:, None]) @ sparse.csr_array(self.start[None, :])
+        restart = mask_of(states, self.n_states, "states")[self.choice_state]
         ends = {name: np.where(restart, 0.0, chance) for name, chance in self.ends.items()}
         ends[end] = ends.get(end, 0.0) + restart.astype(float)
-        return replace(self, transitions=sparse.csr_array(keep @ self.transitions + again), ends=ends, source=None)
+        again = replace(self, transitions=self.leading_back(restart), ends=ends, source=None)
+        _, first = np.unique(np.column_stack([self.choice_state, self.reward]), axis=0, return_index=True)
+        different = ~restart
+        different[first] = True
+        return again if different.all() else again._part(np.ones(self.n_states, bool), different)
+
+    def leading_back(self, choices: Bools) -> Sparse:
+        """(N, S) the transitions, if some (N,) choices led back to the start distribution."""
+        keep = sparse.diags_array((~choices).astype(float))
+        again = sparse.csr_array(choices.astype(float)[:, None]) @ sparse.csr_array(self.start[None, :])
+        return sparse.csr_array(keep @ self.transitions + again)
 
     def with_reward(self, reward: ArrayLike) -> MDP:
         """The same model with another (N,) reward."""

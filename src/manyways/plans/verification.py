@@ -260,6 +260,30 @@ def verify(mdp: MDP, plans: PlanSet) -> Certificate:
     return Certificate((model, Check("names and ends", float(len(_other_meaning(mdp, plans.mdp))), 0.0), *checks))
 
 
+def model_differences(mdp: MDP, planned: MDP) -> list[str]:
+    """In what a model differs from the one that was planned for: nothing if it is the same one for `verify`."""
+    if mdp.digest == planned.digest:
+        return _other_meaning(mdp, planned)
+    sizes = {"states": (mdp.n_states, planned.n_states), "choices": (mdp.n_choices, planned.n_choices)}
+    found = [f"number of {what} ({a:,} instead of {b:,})" for what, (a, b) in sizes.items() if a != b]
+    if found:
+        return found
+    if mdp.costs != planned.costs:
+        found.append("what is minimised (the costs)")
+    elif not np.array_equal(mdp.reward, planned.reward):
+        found.append("rewards")
+    if not np.array_equal(mdp.first_choice, planned.first_choice) or (mdp.transitions != planned.transitions).nnz:
+        found.append("transitions")
+    if not np.array_equal(mdp.start, planned.start):
+        found.append("start")
+    names = [name for name in {*mdp.labels, *planned.labels} if _label(mdp, name) != _label(planned, name)]
+    return [*found, *(f"label {name!r}" for name in sorted(names))]
+
+
+def _label(mdp: MDP, name: str) -> bytes | None:
+    return mdp.labels[name].tobytes() if name in mdp.labels else None
+
+
 def _other_meaning(mdp: MDP, planned: MDP) -> list[str]:
     """In what the meaning of the numbers differs between two models with the same ones. A model that does not say what
     they mean, such as one read from a format without names of states, agrees with every other."""
