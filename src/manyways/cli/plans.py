@@ -253,9 +253,9 @@ def verify(
 ) -> None:
     """Check what a plan file claims about its model."""
     from manyways.formats import read
+    from manyways.model.differences import model_differences
     from manyways.plans import load
     from manyways.plans import verify as check
-    from manyways.plans.verification import model_differences
 
     plans = load(plans_file)
     mdp = plans.mdp if model is None else read(model, absorbing=plans.criterion.discount < 1)

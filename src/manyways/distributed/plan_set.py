@@ -91,6 +91,7 @@ class SharedPlanSet:
     derived: bool = False
     ways: str | None = None
     kept_below: tuple[int, ...] = ()
+    kept_titles: tuple[str, ...] = ()
 
     @property
     def k(self) -> int:
