@@ -49,10 +49,12 @@ class RenumberedSweeps:
         if self._sweeps is None:
             self._sweeps = self.oracle_of(inside.mdp)
         found = self._sweeps.best(c[inside.choices], self._on_copy(inside, warm))
-        occupancy = np.empty(len(c))
-        occupancy[inside.choices] = found.occupancy
+        inner = np.asarray(found.choices)
+        own = inside.choices[inner]
         choices = np.empty(len(inside.states), np.int64)
-        choices[inside.states] = inside.choices[np.asarray(found.choices)]
+        choices[inside.states] = own
+        occupancy = np.zeros(len(c))
+        occupancy[own] = found.occupancy[inner]  # no time is spent on other choices
         dual = None
         if found.dual is not None:
             dual = np.empty(len(inside.states))
