@@ -33,7 +33,7 @@ def test_separate_ways_are_counted(ways):
     found = mw.how_many(diamond(ways), slack=0.05)
     assert len(found) == ways
     assert found.like is not None
-    assert f"{ways} really different way" in found.sentence
+    assert found.sentence.startswith("1 way was found" if ways == 1 else f"{ways} different ways were found")
     assert found.values == pytest.approx(np.full(ways, 2.0))
     assert all(distance > found.apart for distance in found.distances[:-1])
     assert found.distances[-1] < found.apart
@@ -44,7 +44,7 @@ def test_ways_beyond_the_limits_do_not_count():
     assert len(mw.how_many(mdp, slack=0.1)) == 2
     assert len(mw.how_many(mdp, slack=0.7)) == 3
     assert len(mw.how_many(mdp, slack=0.7, most=2)) == 2
-    assert mw.how_many(mdp, slack=0.7, most=2).sentence.startswith("At least 2 really different ways")
+    assert mw.how_many(mdp, slack=0.7, most=2).sentence.startswith("At least 2 different ways")
 
 
 def test_ways_of_limited_length_know_their_length():
@@ -59,7 +59,7 @@ def test_a_set_has_no_more_plans_than_there_are_ways():
     assert (plans.k, plans.asked) == (3, 5)
     assert (
         plans.ways
-        == f"3 really different ways were found within 10 % of the best; one more would be like plan {plans.like + 1}."
+        == f"3 different ways were found within 10 % of the best; one more would be like plan {plans.like + 1}."
     )
     assert plans.certificate.ok
     again = mw.PlanSet.from_bytes(plans.to_bytes(), "again")
@@ -95,7 +95,7 @@ def test_no_default_set_has_clones(first):
 
 
 def test_a_plan_that_was_to_be_replaced_does_not_come_back():
-    mdp, told = diamond(3), "1 really different way was found within 10 % of the best; one more would be like"
+    mdp, told = diamond(3), "1 way was found within 10 % of the best; one more would be like"
     plans = mw.plan(mdp, 3, slack=0.1, fewer=True)
     only = mw.plan(mdp, 2, slack=0.1, fewer=True, keep=[plans[0]], avoid=[plans[1], plans[2]])
     assert [plan.key for plan in only] == [plans[0].key]
@@ -117,9 +117,7 @@ def test_three_passages(tmp_path):
     assert plans.certificate.ok
     more = mw.plan(mdp, 4, slack=0.15, behaviour=mw.Near(1.0), fewer=True)
     assert sorted(passages_of(more)) == ["east", "middle", "west"]
-    assert more.ways.startswith(
-        "3 really different ways were found within 15 % of the best; one more would be like plan "
-    )
+    assert more.ways.startswith("3 different ways were found within 15 % of the best; one more would be like plan ")
 
 
 def test_ways_by_region_are_counted_though_they_share_their_rooms(tmp_path):
@@ -134,7 +132,7 @@ def test_ways_by_region_are_counted_though_they_share_their_rooms(tmp_path):
     plans = mw.plan(mdp, 3, slack=0.4, behaviour=mw.Regions(), fewer=True)
     assert plans.distances.max() < mw.StateActions.apart
     assert plans.ways is not None
-    assert plans.ways.startswith("2 really different ways were found")
+    assert plans.ways.startswith("2 different ways were found")
     assert set(plans.titles) == {"Through the west passage", "Through the east passage"}
 
 

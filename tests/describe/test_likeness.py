@@ -31,17 +31,20 @@ def pair(own: float, near: float | None = None, passages: bool | None = None, ru
     ("own", "near", "passages", "words"),
     [
         (0.005, None, None, "nearly the same"),
-        (0.1, None, None, "similar"),
+        (0.09, None, None, "similar"),
+        (0.1, None, None, "different"),
         (0.3, None, None, "clearly different"),
         (0.6, None, None, "very different"),
         (0.6, 0.5, None, "very different"),
         (0.6, 0.3, None, "clearly different"),
         (0.6, 0.1, None, "different cell by cell, but the same way"),
         (0.6, 0.1, True, "different cell by cell, but the same way"),
-        (0.6, 0.1, False, "similar"),
+        (0.6, 0.09, False, "similar"),
+        (0.6, 0.19, False, "different"),
+        (0.6, 0.2, False, "clearly different"),
         (0.6, 0.5, True, "very different"),
         (0.3, 0.6, None, "clearly different"),
-        (0.15, 0.6, None, "clearly different"),
+        (0.15, 0.6, None, "different"),
         (0.1, 0.05, None, "similar"),
         (0.005, 0.0, None, "nearly the same"),
         (0.005, 0.5, None, "the same in what is compared, but on different ways"),
@@ -57,13 +60,13 @@ def test_words(own, near, passages, words):
 def test_plans_that_act_by_the_same_rule_are_not_called_different():
     assert [GRADES[pair(own, rules=True).grade(0, 1)] for own in (0.005, 0.15, 0.3, 0.6)] == [
         "nearly the same",
-        "similar",
+        "in different states, but act by the same rule",
         "in different states, but act by the same rule",
         "in different states, but act by the same rule",
     ]
     assert pair(0.6, rules=True).alike(0, 1)
     assert pair(0.6, rules=True).act_alike(0, 1)
-    assert not pair(0.15, rules=True).act_alike(0, 1)
+    assert not pair(0.09, rules=True).act_alike(0, 1)
     assert GRADES[pair(0.6, rules=False).grade(0, 1)] == "very different"
 
 

@@ -77,7 +77,7 @@ def time_by_third(plans: mw.PlanSet, plan: int) -> np.ndarray:
 
 
 def share_said(words: str, time: np.ndarray) -> float:
-    """The time in the part of the map that "by the north-east" or "around the middle" names: the ninth, or the three
+    """The time in the part of the map that "by the north-east" or "through the middle" names: the ninth, or the three
     ninths on that side."""
     if "middle" in words:
         return time[1, 1]

@@ -87,7 +87,7 @@ def test_what_is_said_of_changing_over(rooms, view):
                 assert text == ""
                 continue
             found = mw.switching(rooms, i, j)
-            assert f"Watching {found.watched:.0f} trip" in text
+            assert f"can tell them apart after {found.watched:.0f} trip" in text
             most = re.search(r"costs up to (\S+) in reward, at (\S+)\.", text)
             if most:
                 state = [rooms.mdp.state_name(s) for s in range(rooms.mdp.n_states)].index(most[2])
@@ -128,7 +128,7 @@ def test_without_trips_steps_are_watched_from_the_start():
         ]
     )
     texts = view_of(mw.plan(mdp, 2, slack=0.1))["data"]["changes"]
-    assert texts[0][1]["text"].startswith("Watching the first step is enough to tell them apart")
+    assert texts[0][1]["text"].startswith("Whoever watches where they go can tell them apart after the first step, ")
 
 
 @needs_browser

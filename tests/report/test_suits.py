@@ -43,7 +43,8 @@ def test_the_gain_is_that_of_served(rooms):
         "share": f"{100 * served.share:.0f}",
         "worst": f"{100 * served.worst_tenth:.0f}",
         "persons": "60",
-        "few": "",
+        "gaining": str(np.count_nonzero(served.possible)),
+        "few": False,
     }
     assert shown["pictures"] is None
 

@@ -150,12 +150,10 @@ def _sector_features(survey: Survey, sectors: Sectors | None) -> Iterator[Featur
     sides = sides_of(sectors) if survey.rooms is None else {}
     found = [("sector", name, f"in the {name}", shares[:, i]) for i, name in enumerate(sectors.names)]
     found += [("side", name, f"on the {name} side", shares[:, parts].sum(axis=1)) for name, parts in sides.items()]
-    found += [
-        ("edge", name, f"along the {name} edge", values) for name, values in edges.items() if (values > USUAL).any()
-    ]
+    found += [("edge", name, f"along the {name}", values) for name, values in edges.items() if (values > USUAL).any()]
     for kind, name, where, values in found:
-        title = where if kind == "edge" else "around the middle" if name == "middle" else f"by the {name}"
-        never = f"Keeps off the {name} edge" if kind == "edge" else f"Stays out of the {name}"
+        title = where if kind == "edge" else "through the middle" if name == "middle" else f"by the {name}"
+        never = f"Keeps off the {name}" if kind == "edge" else f"Stays out of the {name}"
         never += " side" if kind == "side" else ""
         # Start and goal do not count as parts of the way, but may lie there.
         never = f"Spends none {whole} {where}" if sectors.whole == "way" else never

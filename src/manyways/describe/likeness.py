@@ -5,14 +5,14 @@ nothing in common there and still take the same way, one cell beside each other.
 depend on two other comparisons:
 
 *Near.* The distance for the behaviour `Near`, with a radius of a sixteenth of the longer side of the map and at least one
-cell. Two plans that are everywhere one radius apart have a distance of 0.20, two radii apart 0.50. Plans are called clearly
-or very different only if both distances are large enough for it.
+cell. Two plans that are everywhere one radius apart have a distance of 0.20, two radii apart 0.50. Plans are called different,
+clearly different or very different only if both distances are large enough for it.
 
 *Passages.* Two plans take the same passages if, for every passage and room, the shares of their ways to the goal that go
 through it differ by less than a quarter. This is known only for models with a goal and at least two regions.
 
 Models without a map, and maps with fewer than 8 rows or columns, have no such comparisons; there the words depend on the distance
-of the set alone, with one exception. Plans without a map that nearly always act by the same rule (`describe.rules`) differ only
+of the set alone: plans are different from `Behaviour.apart` on. There is one exception. Plans without a map that nearly always act by the same rule (`describe.rules`) differ only
 in the states that they are in, however large their distance is.
 
 Behaviours with few groups, such as `Regions`, have smaller distances: each behaviour says from which distance on ways are
@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import inf
 
 import numpy as np
 
@@ -42,7 +43,9 @@ NARROW = 8
 """On maps with fewer rows or columns than this, ways one cell apart are seen as different: `Near` is not asked."""
 
 NEARLY_SAME, SIMILAR, CLEAR = 0.01, 0.2, 0.45
-"""Distances below these are called nearly the same, similar and clearly different."""
+"""Distances below these are called nearly the same, similar (of `Near`) or just different, and clearly different."""
+OTHER_PASSAGES = 0.1
+"""Plans that take other passages are not called similar from this distance of `Near` on."""
 
 SAME_RULE = "in different states, but act by the same rule"
 GRADES = (
@@ -51,6 +54,7 @@ GRADES = (
     "different cell by cell, but the same way",
     SAME_RULE,
     "the same in what is compared, but on different ways",
+    "different",
     "clearly different",
     "very different",
 )
@@ -100,16 +104,18 @@ class Likeness:
     def grade(self, one: int, other: int) -> int:
         """The index in `GRADES` of the words for two plans."""
         own = float(self.distances[one, other])
-        near = own if self.near is None else float(self.near[one, other])
+        near = inf if self.near is None else float(self.near[one, other])
         if own < NEARLY_SAME:
-            return 0 if near < SIMILAR else 4
+            return 0 if self.near is None or near < SIMILAR else 4
         if own >= SIMILAR and self.same_way(one, other):
             return 2
-        if near < SIMILAR or own < Behaviour.apart:
+        parted = self.passages is not None and not self.passages[one, other]
+        if own < Behaviour.apart or near < (OTHER_PASSAGES if parted else SIMILAR):
             return 1
         if self.rules is not None and self.rules[one, other]:
             return 3
-        return 5 if min(own, near) < CLEAR else 6
+        least = min(own, near)
+        return 5 if least < SIMILAR else 6 if least < CLEAR else 7
 
     def alike(self, one: int, other: int) -> bool:
         """Whether two plans are the same but for small differences."""

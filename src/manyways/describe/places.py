@@ -11,7 +11,7 @@ from itertools import groupby
 
 import numpy as np
 
-from manyways.describe.wording import joined
+from manyways.describe.wording import joined, short
 from manyways.model.mdp import MDP
 from manyways.model.regions import ACROSS, DOWN, compass
 from manyways.model.rooms import Rooms
@@ -56,7 +56,7 @@ class Sectors:
     Attributes:
         of_state: (S,) the part of each state, -1 for states that do not count (start and goal).
         names: the name of each part.
-        edges: (S,) masks of the edges of the map, by name.
+        edges: (S,) masks of what one can go along, by name: "north edge", "cliff".
         whole: what shares are shares of: "way" if start or goal are left out, otherwise "time".
     """
 
@@ -191,7 +191,10 @@ def sectors_of(mdp: MDP) -> Sectors | None:
         ends |= mdp.labels.get(label, False)
     of_state = np.where(ends, -1, across[0] * len(names[1]) + across[1])
     grid = [compass(r, c, len(names[0]), len(names[1])) for r in range(len(names[0])) for c in range(len(names[1]))]
-    edges = _edges(rows, columns, free & ~ends)
+    edges, danger = _edges(rows, columns, free & ~ends), beside_danger(mdp)
+    if danger is not None:  # what looks like an edge may be the danger's
+        edges = {name: mask for name, mask in edges.items() if danger[1][mask].mean() < 0.5}
+        edges[short(danger[0])] = danger[1]
     return Sectors(of_state, tuple(grid), edges, "way" if ends.any() else "time")
 
 
@@ -210,8 +213,8 @@ def _edges(rows: Ints, columns: Ints, counted: Bools) -> dict[str, Bools]:
     for at, first, last in ((rows, "north", "south"), (columns, "west", "east")):
         inside = at[counted]
         if inside.size and inside.max() - inside.min() >= 2:
-            edges[first] = counted & (at == inside.min())
-            edges[last] = counted & (at == inside.max())
+            edges[f"{first} edge"] = counted & (at == inside.min())
+            edges[f"{last} edge"] = counted & (at == inside.max())
     return edges
 
 

@@ -68,7 +68,7 @@ def _safe(floor: float, sign: int) -> float:
 
 
 def fewer_ways(plans: LimitedPlans) -> str | None:
-    """ "3 really different ways were found within 10 % of the best; one more would be like plan 2." """
+    """ "3 different ways were found within 10 % of the best; one more would be like plan 2." """
     if plans.asked is None or plans.k >= plans.asked or (plans.like is None and not len(plans.avoided)):
         return None
     like = "one of the plans to be replaced" if plans.like is None else f"plan {plans.like + 1}"
@@ -76,6 +76,6 @@ def fewer_ways(plans: LimitedPlans) -> str | None:
 
 
 def ways_found(count: int, limits: Limits) -> str:
-    """ "3 really different ways were found within 10 % of the best": there may be more that no search has found."""
+    """ "3 different ways were found within 10 % of the best": there may be more that no search has found."""
     within = "" if limits.slack is None else f" within {percent(limits.slack)} of the best"
-    return f"{count} really different {'way was' if count == 1 else 'ways were'} found{within}"
+    return f"{count} {'way was' if count == 1 else 'different ways were'} found{within}"

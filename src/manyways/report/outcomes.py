@@ -160,12 +160,12 @@ def _change(plans: PlanSet, canvas: Canvas | None, i: int, j: int) -> dict[str, 
 
 def _watching(found: Switching) -> str:
     if np.isinf(found.watched):
-        return "Watching is not enough to tell them apart."
+        return "Whoever watches where they go cannot tell them apart: where their actions differ, these do the same."
     if found.counted_in == "trips":
         seen = counted(found.watched, "trip")
     else:  # steps from the start on
         seen = "the first step" if found.watched == 1 else f"the first {counted(found.watched, 'step')}"
-    return f"Watching {seen} is enough to tell them apart with at most 5 % errors."
+    return f"Whoever watches where they go can tell them apart after {seen}, with at most 5 % errors."
 
 
 def _cost_told(plans: PlanSet, found: Switching) -> str:
@@ -176,7 +176,8 @@ def _cost_told(plans: PlanSet, found: Switching) -> str:
     usual = np.flatnonzero((time > TIMED * time.max()) & ~found.free & (found.cost > 0))
     one, other = found.first + 1, found.second + 1
     if not len(usual):
-        return f"Changing over from plan {one} to plan {other} on the way costs next to nothing anywhere."
+        more = "anywhere" if found.counted_in == "trips" else f"beyond what plan {other} earns less from then on"
+        return f"Changing over from plan {one} to plan {other} on the way costs next to nothing {more}."
     worst = int(usual[np.argmax(found.cost[usual])])
     noun = terms_of(plans.mdp).noun
     most = f"{number(float(found.cost[worst]))} in {noun}, {place_of(plans.mdp, worst)}"

@@ -8,7 +8,8 @@ choices,
     <w, rho_i - m> = sum over x of (w(x) - <w, m>) (rho_i(x) - m(x))
 
 and a place is named if its part of the sum is large: a place that is liked and in which the plan spends more time than the
-others, or one that is disliked and which it avoids.
+others, or one that is disliked and which it avoids. Where another plan does so even more, in all the places that would be
+named, further places are added, or nothing is said.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ FEW = 0.1
 """If fewer people than this share could gain anything, shares of their gains say nothing about the set."""
 TELLING = 0.15
 """A place is named if it makes up at least this share of what the plan is worth to its people."""
-SECOND, NAMED = 0.5, 2
-"""Two places are named at most, the second if it makes up at least half as much as the first."""
+SECOND, NAMED, AT_MOST = 0.5, 2, 3
+"""Two places are named, the second if it makes up at least half as much as the first; a third one only if another plan suits those
+who like the first two as well."""
 LITTLE_TIME = 0.005
 
 Reasons = tuple[tuple[bool, str], ...]
@@ -82,14 +84,26 @@ def likes(x: Floats, wish: Floats, i: int, named: list[tuple[str, Bools]], weakl
     gain = (wish - wish @ typical) * more
     whole = float(gain.sum())
     parts = [(float(gain[own].sum()), float(more[own].sum()), name) for name, own in named]
-    least = 0.0 if weakly else max(TELLING * whole, SECOND * max((part for part, _, _ in parts), default=0.0))
-    found: list[tuple[bool, str]] = []
-    for part, time, name in sorted(parts, reverse=True):
-        if part < least or part <= 0 or (len(found) == NAMED and not weakly):
-            break
-        if abs(time) > LITTLE_TIME:
-            found.append((time > 0, name))
-    return tuple(found)
+    large = max(TELLING * whole, SECOND * max((part for part, _, _ in parts), default=0.0))
+    strong = [
+        (part, time, name) for part, time, name in sorted(parts, reverse=True) if part > 0 and abs(time) > LITTLE_TIME
+    ]
+    found = tuple((time > 0, name) for _, time, name in strong)
+    if weakly:
+        return found
+    usual = min(NAMED, sum(part >= large for part, _, _ in strong))
+    for count in range(usual, AT_MOST + 1) if usual else ():
+        if not _suits_another(x, i, found[:count], dict(named)):
+            return found[:count]
+    return ()
+
+
+def _suits_another(x: Floats, i: int, reasons: Reasons, named: dict[str, Bools]) -> bool:
+    """Whether some other plan spends as much time in all the places that are liked, as little in those that are disliked, and
+    clearly more or less in one of them."""
+    better = np.stack([(1 if liked else -1) * (x[:, named[name]].sum(axis=1)) for liked, name in reasons], axis=1)
+    ahead = better - better[i]
+    return bool(((ahead >= -LITTLE_TIME).all(axis=1) & (ahead > LITTLE_TIME).any(axis=1)).any())
 
 
 def sentence(reasons: Reasons) -> str:
@@ -100,7 +114,7 @@ def sentence(reasons: Reasons) -> str:
     return f"Best if you {' and '.join(wishes)}." if wishes else ""
 
 
-def _gain(plans: PlanSet) -> dict[str, str] | None:
+def _gain(plans: PlanSet) -> dict[str, str | bool] | None:
     """How much of what people could gain the set brings, as percentages; None if nobody could gain anything."""
     found = served(plans, persons=ASKED)
     if not found.possible.any():
@@ -110,7 +124,8 @@ def _gain(plans: PlanSet) -> dict[str, str] | None:
         "share": f"{100 * found.share:.0f}",
         "worst": f"{100 * found.worst_tenth:.0f}",
         "persons": str(ASKED),
-        "few": str(gaining) if gaining < FEW * ASKED else "",
+        "gaining": str(gaining),
+        "few": gaining < FEW * ASKED,
     }
 
 

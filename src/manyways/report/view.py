@@ -263,6 +263,8 @@ def _percent_of_best(share: float) -> str:
     if abs(percent - 100) < 1e-7:
         return "100"
     unit, digits = (1, 0) if abs(percent - 100) > 1 else (10, 1)
+    if 99.9 < percent < 100:
+        return "over 99.9"
     rounded = np.floor(unit * percent + 1e-9) if percent < 100 else np.ceil(unit * percent - 1e-9)
     return f"{rounded / unit + 0.0:.{digits}f}"
 
