@@ -97,7 +97,7 @@ def test_sectors_are_thirds_without_start_and_goal():
     way = time[:, 1:80].sum(axis=1)
     assert shares.sum(axis=1) == pytest.approx(1.0)
     assert shares[:, 4] == pytest.approx(time[:, by_hand == 4].sum(axis=1) / way)
-    assert edges["north"] == pytest.approx(time[:, 1:9].sum(axis=1) / way)
+    assert edges["north edge"] == pytest.approx(time[:, 1:9].sum(axis=1) / way)
 
 
 @pytest.mark.parametrize(

@@ -279,14 +279,18 @@ def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
     )
 
 
-@form("promise", rf"These plans earn (?P<low>{NUMBER})( to (?P<high>{NUMBER}))? % of what the very best plan earns\.")
+PART = rf"{NUMBER}|over 99\.9"
+
+
+@form("promise", rf"These plans earn (?P<low>{PART})( to (?P<high>{PART}))? % of what the very best plan earns\.")
 def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
     shares = 100 * page.truth.rewards / page.truth.best
     ends = (said["low"], shares.min()), (said["high"] or said["low"], shares.max())
     # Rounded down, and only the best is 100 %.
-    return all(-1e-6 < share - float(shown) < (0.1 if "." in shown else 1) for shown, share in ends) and all(
-        (shown == "100") == (share > 100 - 1e-6) for shown, share in ends
-    )
+    return all(
+        99.9 < share < 100 if shown == "over 99.9" else -1e-6 < share - float(shown) < (0.1 if "." in shown else 1)
+        for shown, share in ends
+    ) and all((shown == "100") == (share > 100 - 1e-6) for shown, share in ends)
 
 
 @form(
@@ -713,7 +717,7 @@ def where(page: Page, text: str) -> tuple[Bools, bool]:
     for pattern, part in (
         (r"in the ([\w-]+)", truth.sector),
         (r"on the ([\w-]+) side", truth.side),
-        (r"along the (\w+) edge", truth.edge),
+        (r"along the (\w+ edge|cliff)", truth.edge),
     ):
         match = re.fullmatch(pattern, text)
         if match:

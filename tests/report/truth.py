@@ -366,7 +366,12 @@ class Truth:
 
     def alike(self, one: int, other: int) -> bool:
         own, near = self.distances[one, other], self.near[one, other]
-        return min(own, near) < 0.2 and not (own < 0.01 and near >= 0.2)
+        if not self.neighbourly:
+            return own < 0.1
+        if own < 0.1:
+            return own >= 0.01 or near < 0.2
+        other_ways = self.same_passages is not None and not self.same_passages[one, other]
+        return near < (0.1 if other_ways else 0.2)
 
     # ---- parts of a map -------------------------------------------------------------------------------
 
@@ -402,7 +407,11 @@ class Truth:
         return self.sector(AROUND[i - 1]) | self.sector(name) | self.sector(AROUND[(i + 1) % 8])
 
     def edge(self, name: str) -> Bools:
+        """The cells along an edge of the map, "north edge", or beside the cliff of CliffWalking, "cliff"."""
         rows, columns, free = self._at
+        if name == "cliff":
+            return self.on_the_way & (rows == 2) & (columns >= 1) & (columns <= 10)
+        name = name.removesuffix(" edge")
         at, counted = rows if name in ("north", "south") else columns, free & self.on_the_way
         outermost = at[counted].min() if name in ("north", "west") else at[counted].max()
         return counted & (at == outermost)

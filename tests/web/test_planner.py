@@ -12,6 +12,7 @@ import pytest
 import manyways as mw
 from manyways.conversation import Round
 from manyways.objectives import OBJECTIVES
+from manyways.report.offers import offers_of
 from manyways.web.planner import PlanRequest, _plan, set_label
 
 
@@ -168,6 +169,18 @@ def test_a_ban_holds_and_kept_plans_are_carried_over():
     assert answer.label.endswith(f"1 kept, without {banned}")
     with pytest.raises(mw.SettingError, match=r"plan 2 cannot be kept: the plan takes .* in 'home', which is banned"):
         _plan(dataclasses.replace(request, keep=(old[1].key,)), lambda _: None)
+
+
+def test_bans_add_up_and_are_all_named():
+    rows = [("home", way, "work", 1.0, pay) for way, pay in (("bus", 3.0), ("bike", 3.0), ("walk", 2.9), ("run", 2.9))]
+    old = mw.plan(mw.MDP.from_transitions([*rows, ("work", "back", "home", 1.0, 1.0)]), 2, slack=0.2)
+    for banned, label in (("bus", "without bus"), ("run", "without bus, without run")):
+        answer = _plan(PlanRequest(old.to_bytes(), 2, None, 0.2, 0, (), 60, banned_actions=(banned,)), lambda _: None)
+        old = mw.PlanSet.from_bytes(answer.archive, "planned")
+        assert answer.label.endswith(f"seed 0, {label}")
+    offers = offers_of(old)
+    assert offers["banned"] == ["bus", "run"]
+    assert sorted(offers["banned_actions"]) == ["back", "bike", "walk"], "what is banned cannot be banned again"
 
 
 def test_a_plan_that_was_replaced_stays_away_from_all_later_sets(plans):

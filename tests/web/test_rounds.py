@@ -219,6 +219,8 @@ def test_wrong_starts_are_refused(session, change, message):
 def test_requests_and_downloads(plans_path):
     with served(plans_path) as client:
         assert client.get("/rounds").status == 200
+        assert b'data-current="1"' in client.get("/rounds?set=1").body, "rounds begin with the set that was looked at"
+        assert client.get("/rounds?set=7").status == 404
         assert client.get("/rounds/learned.json").status == 404
         begun = client.post("/rounds/start", START)
         assert begun.status == 202

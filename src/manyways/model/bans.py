@@ -20,6 +20,18 @@ from manyways.model.naming import LISTED, are_names, mask_of_states, names_in, u
 from manyways.model.search import collapse, peeled, reachable
 from manyways.types import Bools, Floats, Ints, Sparse
 
+WITHOUT = ", without "
+
+
+def named_without(name: str, banned: Sequence[str]) -> str:
+    """The name of a model without what is banned: "plant, without run slow, without outside service"."""
+    return name + "".join(WITHOUT + words for words in banned)
+
+
+def bans_in(name: str) -> list[str]:
+    """What is banned in a model with such a name."""
+    return name.split(WITHOUT)[1:]
+
 
 class Model(Protocol):
     """What this module needs to know about an `MDP`, which imports it; see there."""

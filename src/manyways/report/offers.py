@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from manyways.model.bans import bans_in
 from manyways.model.episodes import episode_ends
 from manyways.plans.planset import PlanSet
 
@@ -10,7 +13,8 @@ MOST_BANS = 40
 
 
 def offers_of(plans: PlanSet) -> dict[str, list[str]]:
-    """By setting, what can be chosen: words for behaviours, what values are counted per, labels and actions to ban."""
+    """By setting, what can be chosen: words for behaviours, what values are counted per, labels and actions to ban; and what is
+    banned already."""
     mdp = plans.mdp
     behaviours = ["state-actions", "states", "actions"]
     if mdp.layout is not None:
@@ -20,9 +24,11 @@ def offers_of(plans: PlanSet) -> dict[str, list[str]]:
     labels = [name for name, mask in mdp.labels.items() if name not in ("start", "goal") and mask.any()]
     ends = [end for end in mdp.ends if end not in ("goal", *labels)]
     episodes = episode_ends(mdp) is not None
+    actions = [mdp.action_names[i] for i in np.unique(mdp.actions)]
     return {
+        "banned": bans_in(mdp.name),
         "behaviour": behaviours,
         "per": ["step", "episode"] if episodes and plans.criterion.discount == 1 else [],
         "banned_labels": [*labels, *ends][:MOST_BANS],
-        "banned_actions": list(mdp.action_names)[:MOST_BANS] if 1 < len(mdp.action_names) <= MOST_BANS else [],
+        "banned_actions": actions if 1 < len(actions) <= MOST_BANS else [],
     }

@@ -23,7 +23,7 @@ class Standing:
     """Where the rounds stand.
 
     Attributes:
-        current: the number of the set that the main page shows.
+        current: the number of the set with whose model rounds begin.
         asked: the number of the set to choose from; 0 if nobody has begun.
         answers: the titles of the plans that were taken, round by round.
         event: the newest event of the rounds.

@@ -77,8 +77,12 @@ def _routes(session: Session) -> list[Route]:
         now = session.mark(request.scope[BODY])
         return Json({"last_event": now.last_event, "marks": now.marks, "chosen": now.chosen})
 
-    def rounds_page(_: Request) -> Response:
-        return HTMLResponse(session.rounds.page())
+    def rounds_page(request: Request) -> Response:
+        number = request.query_params.get("set")
+        try:
+            return HTMLResponse(session.rounds.page(None if number is None else _number(number)))
+        except Refused as refused:
+            return HTMLResponse(NO_SUCH_PAGE.format(escape(str(refused))), refused.status)
 
     def start_rounds(request: Request) -> Response:
         return Json({"job": session.rounds.start(request.scope[BODY]), "server": session.server}, 202)

@@ -167,7 +167,8 @@ def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> Planned
     import numpy as np
 
     from manyways.behaviours import BEHAVIOURS
-    from manyways.describe.wording import joined, short
+    from manyways.describe.wording import short
+    from manyways.model.bans import bans_in, named_without
     from manyways.planning import plan
     from manyways.plans import PlanSet
 
@@ -176,9 +177,9 @@ def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> Planned
         return _more_like(request, old, progress)
     mdp = old.mdp
     if request.banned_labels or request.banned_actions:
-        words = joined([short(name) for name in (*request.banned_labels, *request.banned_actions)])
+        words = [short(name) for name in (*request.banned_labels, *request.banned_actions)]
         mdp = mdp.without(labels=request.banned_labels, actions=request.banned_actions)
-        mdp = replace(mdp, name=f"{old.mdp.name}, without {words}")  # all pages and files say so
+        mdp = replace(mdp, name=named_without(old.mdp.name, words))  # all pages and files say so
     kept = [i for i in range(old.k) if old[i].key in request.keep]
     replaced = [i for i in range(old.k) if i not in kept] if kept else []
     keep = [_kept(old, i, mdp) for i in kept]
@@ -206,8 +207,7 @@ def _plan(request: PlanRequest, progress: Callable[[Progress], None]) -> Planned
         keep=keep or None,
         avoid=np.reshape(avoid, (-1, mdp.n_choices)),
     )
-    words = [f"without {name}" for name in (*request.banned_labels, *request.banned_actions)]
-    label = ", ".join([set_label(plans, len(kept)), *words])
+    label = ", ".join([set_label(plans, len(kept)), *[f"without {words}" for words in bans_in(mdp.name)]])
     planned = _planned(plans, label, replace(request, archive=b""))
     renamed = [(old[i].key, plans[j].key) for i, j in zip(kept, plans.kept, strict=True) if old[i].key != plans[j].key]
     return replace(planned, renamed=tuple(renamed))

@@ -39,19 +39,19 @@ class RoundsDesk:
         self._lock = Lock()
         self._last: _Asked | None = None
 
-    def page(self) -> bytes:
-        """The page with the current question, or the one that begins."""
+    def page(self, number: int | None = None) -> bytes:
+        """The page with the current question, or the one that begins; rounds begin with the model of a set, by default the newest."""
         state = self._choices.state()
-        rounds = state.rounds
+        rounds, begin = state.rounds, state.current if number is None else number
         if not rounds.questions:
-            view, settings = None, self._plans(state.current)
-            standing = Standing(state.current, 0, (), rounds.event, _percent(settings.limits.slack), settings.mdp.name)
+            view, settings = None, self._plans(begin)
+            standing = Standing(begin, 0, (), rounds.event, _percent(settings.limits.slack), settings.mdp.name)
         else:
             asked = self._asked(rounds)
             view, last = asked.view, rounds.questions[-1].set
             titles = tuple(question.title for question in rounds.questions[:-1])
             slack = _percent(asked.plans.limits.slack)
-            standing = Standing(state.current, last, titles, rounds.event, slack, asked.plans.mdp.name)
+            standing = Standing(begin, last, titles, rounds.event, slack, asked.plans.mdp.name)
         return render_rounds(view, standing).encode(errors="replace")
 
     def start(self, sent: Mapping[str, Any]) -> int:
