@@ -300,3 +300,15 @@ def test_states_without_a_choice_have_no_part_in_a_rule():
     assert rule.by_action == {"slow": "always"}, "in the long run it is worn, and all that it decides is to go slowly"
     assert rule.exact == 1.0
     assert "a0" not in rule.text
+
+
+def test_a_rule_names_an_action_only_where_it_is_possible():
+    """A machine that is served at wear 4; now and then it breaks (wear 5), and can then only be rebuilt or left."""
+    rows = [(wear, "run", wear + 1, 1.0, 1.0) for wear in range(4)] + [(4, "run", 4, 1.0, 0.0)]
+    rows += [(wear, "serve", to, chance, 0.0) for wear in range(1, 5) for to, chance in ((0, 0.99), (5, 0.01))]
+    rows += [(5, "rebuild", 0, 1.0, -5.0), (5, "leave", 5, 1.0, -1.0)]
+    mdp = mw.MDP.from_transitions(rows, start=0, variables={"wear": range(6)})
+    policy = going(mdp, *((wear, "run") for wear in range(4)), (4, "serve"), (5, "rebuild"))
+    (rule,) = rules_of(plan_set(mdp, [policy]))
+    assert rule.text.startswith("serves at wear 4; otherwise runs; exact in 99"), "not at wear 4 or more"
+    assert rule.exact == pytest.approx(counted(rule, mdp, long_run_occupancy(mdp, policy)))

@@ -9,7 +9,7 @@ nothing to decide. For models with a map, where the plan goes says more.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -169,10 +169,38 @@ def _ways(
     for leaf in fitted(columns, time, per_leaf):
         found.setdefault(names[leaf.answer], []).append(conditions_of(leaf, columns))
     count = len(states)
-    return {
+    ways = {
         action: [_without_idle(way, variables, count) for way in _merged(leaves, variables, count)]
         for action, leaves in found.items()
     }
+    can = {action: _possible(mdp, action)[states] for action in ways}
+    return {action: [_where_possible(way, variables, can[action]) for way in found] for action, found in ways.items()}
+
+
+def _possible(mdp: MDP, action: str) -> Bools:
+    """(S,) the states in which there is a choice with the name of an action."""
+    found = np.zeros(mdp.n_states, bool)
+    found[mdp.choice_state[actions_by_name(mdp) == mdp.action_names.index(action)]] = True
+    return found
+
+
+def _where_possible(way: Way, variables: Mapping[str, Values], possible: Bools) -> Way:
+    """The conditions with narrower bounds, where beyond these the action is not (n,) possible: "at wear 4 to 6" instead of "at wear 4
+    or more", so that nobody who follows the rule comes to a state in which it names what cannot be done."""
+    held = all_hold(way, variables, len(possible))
+    within, beyond = held & possible, held & ~possible
+    if not within.any() or not beyond.any():
+        return way
+    found = []
+    for condition in way:
+        values = variables[condition.variable]
+        if condition.is_number:
+            least, most = values[within].min(), values[within].max()
+            low = least.item() if (values[beyond] < least).any() else condition.low
+            high = most.item() if (values[beyond] > most).any() else condition.high
+            condition = replace(condition, low=low, high=high)  # noqa: PLW2901
+        found.append(condition)
+    return tuple(found)
 
 
 def _merged(ways: list[Way], variables: Mapping[str, Values], count: int) -> list[Way]:

@@ -180,16 +180,18 @@ def _described_labels(mdp: MDP, by_state: Floats) -> tuple[str, ...]:
 
 
 def _preference(mdp: MDP, label: str) -> int:
-    """Whether the states with a label are good (1) or bad (-1) to be in, judged by the best reward of each state.
+    """Whether the states with a label are good (1) or bad (-1) to be in, whatever is done there.
 
-    They are if their median is outside the middle half of the other states.
+    They are bad if the best rewards there are typically below the middle half of the best rewards of the other states, and good if
+    even the least rewards there are above it.
     """
-    best = np.maximum.reduceat(mdp.reward, mdp.first_choice[:-1])
-    mask = mdp.labels[label]
-    here, (low, middle, high) = float(np.median(best[mask])), np.quantile(best[~mask], [0.25, 0.5, 0.75])
-    if abs(here - middle) <= 0.01 * max(abs(here), abs(middle)):
+    first, mask = mdp.first_choice[:-1], mdp.labels[label]
+    best, least = np.maximum.reduceat(mdp.reward, first), np.minimum.reduceat(mdp.reward, first)
+    low, middle, high = np.quantile(best[~mask], [0.25, 0.5, 0.75])
+    most, worst = float(np.median(best[mask])), float(np.median(least[mask]))
+    if abs(most - middle) <= 0.01 * max(abs(most), abs(middle)):
         return 0
-    return int(here > high) - int(here < low)
+    return int(worst > high) - int(most < low)
 
 
 def _episodes(plans: Plans) -> Episodes | None:
