@@ -350,7 +350,9 @@ def _risks(context: Context, plan: int) -> Iterator[Remark]:
         known = [value for value in values if value is not None]
         away = abs(len(known) * own - sum(known)) / max(len(known) - 1, 1)
         rank = _rank(own, known) if len(known) == context.plans.k else ""
-        weight = away + (1.2 if rank else 0.3 if len(known) == 1 else 0.0)
+        # That a plan does most often what all of them hardly ever do is not what sets it apart.
+        telling = rank and (own <= 1e-9 or max(known) - min(known) >= VISIBLE)
+        weight = away + (1.2 if telling else 0.3 if len(known) == 1 else 0.0)
         if own > 1e-9:
             words = words_for(context.plans, "time")
             said = f"Spends {percent(own)} of its {words} in {names[label]}"
