@@ -150,7 +150,14 @@ class SharedOracle:
             scale = float(team.max(float(np.abs(c[at.choice]).max())))
             near = tight * min(TOLERANCE * scale, wanted)
             enough = max(FORCING * gap, near) if gap < np.inf else FORCING * scale
-            self._evaluate(c, at, system, lower, upper, enough)
+            try:
+                self._evaluate(c, at, system, lower, upper, enough)
+            except SolverError:  # the policy runs in several loops, between which it hardly ever changes
+                if moves >= MOST_MOVES:
+                    raise
+                self._keep_best_loop(at)
+                moves, changes = moves + 1, 1
+                continue
             found = self._survey(c, at)
             lower, upper = max(lower, found.bottom), min(upper, found.top)
             gap, goal = found.top - lower, min(TOLERANCE * found.scale, wanted)
@@ -244,6 +251,16 @@ class SharedOracle:
         at.h -= self.part.at(at.h, loop)
         at.y[:], at.reference = 0.0, loop
         return True
+
+    def _keep_best_loop(self, at: SolveState) -> None:
+        """Move the cut to the loop in which likely successors of the state with the highest value end, and make all states that do
+        not lead there by likely successors lead there."""
+        likely = Choices.likely(self.part, at.choice)
+        _, state = self._highest(at.h, np.ones(self.part.own, bool))
+        at.reference = likely.loop_from(state)
+        at.h -= self.part.at(at.h, at.reference)
+        at.y[:] = 0.0
+        towards(self.part, likely.leading_to(self._here(at.reference)), at.choice)
 
     def _recurrent(self, at: SolveState, among: Bools) -> int:
         """A state in a recurrent class of the policy that some of the given states (m,) lead to."""
