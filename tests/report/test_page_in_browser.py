@@ -334,6 +334,18 @@ def test_names_are_shown_as_text_and_never_run(browser: Browser, nasty, tmp_path
 
 
 @needs_browser
+def test_without_a_map_a_run_has_a_box_that_grows_when_it_is_played(browser: Browser, nasty, tmp_path):
+    file = nasty.report(tmp_path / "nasty.html")
+    with opened(browser, file.as_uri(), viewport={"width": 360, "height": 780}) as page:
+        box = page.locator("#left-map")
+        line = box.locator("li")
+        assert box.bounding_box()["height"] < line.bounding_box()["height"] + 25
+        assert line.evaluate("(line) => line.scrollWidth <= line.clientWidth"), "a long line wraps"
+        page.click("#again-from-start")
+        assert box.bounding_box()["height"] > 200
+
+
+@needs_browser
 def test_two_hundred_plans_are_grouped(browser: Browser, tmp_path):
     plans = mw.plan("rooms-9:0", k=200, tradeoff=8.0, method=mw.FrankWolfe(iterations=0))
     with opened(browser, plans.report(tmp_path / "many.html").as_uri()) as page:

@@ -21,6 +21,7 @@ class Stage {
       paint(this.element, this.sheet, this.trail);
     } else if (this.element) {
       const now = Math.max(this.step, 0);
+      this.element.classList.toggle("running", this.step >= 0); // the box keeps its height while lines come and go
       this.element.replaceChildren(...this.run.at.slice(Math.max(0, now - 8), now + 1).map((choice) => item(data.visited[choice])));
     }
     if (this.moment) this.moment.textContent = this.step < 0 ? (drawn ? "" : "the start; press Play both to see the run") : this.caption();
