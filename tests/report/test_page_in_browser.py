@@ -334,6 +334,16 @@ def test_names_are_shown_as_text_and_never_run(browser: Browser, nasty, tmp_path
 
 
 @needs_browser
+def test_on_paper_nothing_asks_to_be_pressed(browser: Browser, report):
+    with opened(browser, report.as_uri()) as page:
+        asks = re.compile(r"\b(Press|press|Point|point at|Keys)\b")
+        assert asks.search(page.inner_text("body"))
+        page.emulate_media(media="print")
+        assert asks.search(page.inner_text("main")) is None
+        assert "luck" not in page.inner_text("#compare")
+
+
+@needs_browser
 def test_without_a_map_a_run_has_a_box_that_grows_when_it_is_played(browser: Browser, nasty, tmp_path):
     file = nasty.report(tmp_path / "nasty.html")
     with opened(browser, file.as_uri(), viewport={"width": 360, "height": 780}) as page:
