@@ -334,6 +334,16 @@ def test_names_are_shown_as_text_and_never_run(browser: Browser, nasty, tmp_path
 
 
 @needs_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_is_liked_a_little_is_seen(browser: Browser, report, scheme):
+    with opened(browser, report.as_uri(), color_scheme=scheme) as page:
+        ground, weak = page.evaluate("""[0, 0.05].map((value) => {
+            const sheet = preferencePicture(new Float32Array(cells).fill(value), 1), free = walls.indexOf(0);
+            return [...sheet.getContext('2d').getImageData(free % world.columns, Math.floor(free / world.columns), 1, 1).data]; })""")
+        assert np.abs(np.subtract(ground, weak)).max() > 30
+
+
+@needs_browser
 def test_on_paper_nothing_asks_to_be_pressed(browser: Browser, report):
     with opened(browser, report.as_uri()) as page:
         asks = re.compile(r"\b(Press|press|Point|point at|Keys)\b")
