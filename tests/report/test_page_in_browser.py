@@ -334,6 +334,14 @@ def test_names_are_shown_as_text_and_never_run(browser: Browser, nasty, tmp_path
 
 
 @needs_browser
+def test_maps_in_a_row_begin_at_one_height(browser: Browser, report):
+    with opened(browser, report.as_uri(), viewport={"width": 1400, "height": 900}) as page:
+        tops = "[...document.querySelectorAll('#compare canvas')].map((map) => map.getBoundingClientRect().top)"
+        assert np.ptp(page.evaluate(tops)) < 1
+        assert re.search(r"costs:\s+little\s+much$", page.inner_text("#change-figure figcaption"))
+
+
+@needs_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_what_is_liked_a_little_is_seen(browser: Browser, report, scheme):
     with opened(browser, report.as_uri(), color_scheme=scheme) as page:
