@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from breadth_objective import Breadth
 import manyways as mw
 from manyways.plans.certificate import Check
 from manyways.report import Live, render, view_of
+from manyways.report.minus import printed
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -38,6 +40,22 @@ def test_the_promise_is_kept(rewards, promise):
     plans = mw.plan(mdp, len(rewards), 1000.0)
     np.testing.assert_array_equal(plans.rewards, rewards)
     assert view_of(plans)["promise"] == promise
+
+
+def test_minus_signs_are_printed_as_such():
+    told = {
+        "-3 to -1": "−3 to −1",
+        "(-3)": "(−3)",
+        "1e-09": "1e-09",
+        "r-1, x=-3, '-3'": "r-1, x=-3, '-3'",
+        "2-3": "2-3",
+    }
+    assert {text: printed(text) for text in told} == told
+    rows = [("a", f"stay {i}", "a", 1.0, x) for i, x in enumerate((-1.0, -2.0, -5.0))]
+    page = render(view_of(mw.plan(mw.MDP.from_transitions(rows), 2, 1000.0)))
+    assert "These plans earn −2 to −1 per step, where no plan can earn more than −1." in page
+    seen = re.sub(r"<(script|style|code|pre)\b.*?</\1>|<[^>]*>", "", page, flags=re.DOTALL)
+    assert re.findall(r"[^\w=]-\d", seen) == []
 
 
 def test_the_settings_of_the_model_stand_below_its_name(tmp_path):

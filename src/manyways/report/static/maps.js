@@ -6,6 +6,7 @@ const world = data.world;
 const drawn = world.rows !== undefined;
 const get = (id) => document.getElementById(id);
 const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+const printed = (text) => text.replace(/(^|[^\w.)='-])-(?=\d)/g, "$1−"); // as in minus.py
 const say = (text) => { get("said").textContent = text; };
 
 // ---- colours: read from the style sheet, so that maps follow the light or dark scheme ----------
