@@ -10,7 +10,6 @@ from itertools import combinations
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
 
 import numpy as np
 
@@ -83,7 +82,6 @@ def view_of(
     tradeoff = None if plans.tradeoff in (None, inf) else f"{plans.tradeoff:.6g}"
     return {
         "model": plans.mdp.name,
-        "model_settings": _settings_of_source(plans.mdp),
         "k": plans.k,
         "headline": headline(plans, survey),
         "strip": strip(plans, tints, next(m for m in measured if m.name == terms.loss)),
@@ -237,12 +235,6 @@ def _duplicates(plans: PlanSet, survey: Survey) -> str:
 def _file_name(mdp: MDP) -> str:
     """The beginning of the names of files that the page hands out."""
     return re.sub(r"[^A-Za-z0-9]+", "-", mdp.name).strip("-")[:40] or "plans"
-
-
-def _settings_of_source(mdp: MDP) -> str:
-    """The settings with which the model was read: "map_name=8x8, terminal=restart"."""
-    query = (mdp.source or "").partition("?")[2]
-    return ", ".join(f"{name}={value}" for name, value in parse_qsl(query, keep_blank_values=True))
 
 
 def _promise(plans: PlanSet) -> str:
