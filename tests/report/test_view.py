@@ -42,6 +42,13 @@ def test_the_promise_is_kept(rewards, promise):
     assert view_of(plans)["promise"] == promise
 
 
+@pytest.mark.parametrize(("k", "asked"), [(1, None), (2, "Keys: 1 and 2, Esc"), (3, "Keys: 1 to 3, Esc")])
+def test_keys_are_told_where_there_is_something_to_choose(k, asked):
+    page = render(view_of(mw.plan("four-rooms:1", k, tradeoff=1.0)))
+    assert ("Press a plan" in page) == (asked is not None)
+    assert (asked or "") in page
+
+
 def test_minus_signs_are_printed_as_such():
     told = {
         "-3 to -1": "−3 to −1",
@@ -58,19 +65,22 @@ def test_minus_signs_are_printed_as_such():
     assert re.findall(r"[^\w=]-\d", seen) == []
 
 
-def test_the_settings_of_the_model_stand_below_its_name(tmp_path):
+def test_the_settings_of_the_model_stand_in_the_command_only(tmp_path):
     pytest.importorskip("gymnasium")
     page = (
         mw.plan("gym:FrozenLake-v1?map_name=8x8", 2, criterion=mw.Average()).report(tmp_path / "lake.html").read_text()
     )
-    assert "with <bdi>map_name=8x8, terminal=restart</bdi>" in page
+    header, _, below = page.partition("</header>")
+    assert "FrozenLake" in header
+    assert "terminal=restart" not in header
+    assert "map_name=8x8&amp;terminal=restart" in below
     assert "an episode that fails soon costs little" in page
 
 
 def test_the_name_of_a_model_is_shown_as_it_is():
     mdp = dataclasses.replace(mw.four_rooms(1), name="ready? yes")
     shown = view_of(mw.plan(mdp, 2))
-    assert (shown["model"], shown["model_settings"]) == ("ready? yes", "")
+    assert shown["model"] == "ready? yes"
     assert "· <bdi>ready? yes</bdi></p>" in render(shown)
 
 
