@@ -121,7 +121,7 @@ def test_play_both_with_the_keyboard_alone(browser: Browser, report):
         for side in ("left", "right"):
             shown, run = page.inner_text(f"#{side}-moment"), runs[int(page.input_value(f"#{side}"))]
             assert shown.startswith(f"round 1: step {step};")
-            assert float(shown.rsplit(" ", 1)[1]) == pytest.approx(run["earned"][step - 1], rel=1e-3)
+            assert float(shown.rsplit(" ", 1)[1].replace("−", "-")) == pytest.approx(run["earned"][step - 1], rel=1e-3)
         page.clock.run_for(100)
         assert page.inner_text("#right-moment") == shown, "it moves on after a pause"
         page.click("#again-from-start")
@@ -392,6 +392,13 @@ def test_two_hundred_plans_are_grouped(browser: Browser, tmp_path):
         assert page.input_value("#left") == "199"
         page.get_by_text("The table of all 200 plans").click()
         page.locator("#measures thead").get_by_role("button", name="reward", exact=True).click()
+        labels = page.locator(".heat-box .across").all_inner_texts()
+        assert labels == ["1", *(str(number) for number in range(20, 201, 20))]
+        middle = "(part) => { const box = part.getBoundingClientRect(); return box.left + box.width / 2; }"
+        edge, width = page.locator("#heat").evaluate("(map) => [map.getBoundingClientRect().left, map.clientWidth]")
+        assert page.locator(".heat-box .across").last.evaluate(middle) == pytest.approx(
+            edge + 199.5 / 200 * width, abs=2
+        )
         page.locator("#heat").hover(position={"x": 40, "y": 90})
         shown = re.match(r"plans (\d+) and (\d+): ([\d.]+)", page.inner_text("#heat-text"))
         assert shown is not None

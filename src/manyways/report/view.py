@@ -37,7 +37,7 @@ from manyways.report.rule_tables import decision_table, rule_table
 from manyways.report.runs import sampled_runs
 from manyways.report.suits import suits_of
 from manyways.report.table_overview import table_overview
-from manyways.report.tables import distance_table, measure_table, texts_of
+from manyways.report.tables import distance_table, labelled_plans, measure_table, texts_of
 from manyways.types import Floats
 
 if TYPE_CHECKING:
@@ -118,6 +118,7 @@ def view_of(
         "diversity": f"{plans.diversity:.3f}",
         "table": measure_table(measured, plans.k, reference),
         "distances": distance_table(plans),
+        "heat_labels": labelled_plans(plans.k),
         "duplicates": _duplicates(plans, survey),
         "chart": price_chart(plans, sweep, tints) if plans.k > 1 or sweep is not None else None,
         "leeway": leeway(plans, survey.by_state),
