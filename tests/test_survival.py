@@ -25,6 +25,7 @@ def test_outcomes_are_those_of_many_trips():
     """100,000 trips of each plan with each door of a small world closed, within three standard errors or so."""
     plans = mw.plan(mw.room_world(9, 2, seed=1), 2, slack=0.3)
     found = mw.survival(plans)
+    assert found.best.values == pytest.approx(plans.optimal_reward)
     ends, checked = episode_ends(plans.mdp), 0
     for j, closure in enumerate(found.closures):
         model = closure.applied(plans.mdp)

@@ -60,6 +60,7 @@ class Survival:
         plans: the set.
         closures: the J closures.
         open: (k,) each plan with nothing closed.
+        best: () the best plan with nothing closed.
         closed: (k, J) each plan with each closure.
         replanned: (J,) the best plan for each closure, made with the closure known.
         has_goal: whether trips have a goal; otherwise every end counts as one.
@@ -68,6 +69,7 @@ class Survival:
     plans: PlanSet
     closures: tuple[Closure, ...]
     open: Outcomes
+    best: Outcomes
     closed: Outcomes
     replanned: Outcomes
     has_goal: bool
@@ -178,7 +180,9 @@ class Survival:
             return UNKNOWN
         if not self.has_trips:
             return self._value_told(value)
-        return percent(reaches) if reaches < 1 or np.isnan(steps) else quantity(steps)
+        if reaches < 1 or np.isnan(steps):
+            return percent(reaches)
+        return f"{steps:.1f}" if steps < 100 else quantity(steps)
 
     def _value_told(self, value: float) -> str:
         """A value beside those of the plans with nothing closed."""
@@ -239,6 +243,7 @@ def survival(
         plans,
         chosen,
         _outcomes(np.array(at_home)),
+        _outcomes(np.array(_replanned(mdp, trips, criterion))),
         _outcomes(columns),
         _outcomes(np.array(again).reshape(-1, 3)),
         trips is not None and trips.named_goal,

@@ -22,7 +22,10 @@ def test_pages_and_the_page_that_shows_them(tmp_path):
     for name in told:
         assert f'href="{name}.html"' in text
         assert mw.load(tmp_path / "pages" / f"{name}.mw").certificate.ok
-        assert f"manyways verify {name}.mw" in (tmp_path / "pages" / f"{name}.html").read_text()
+        shown = (tmp_path / "pages" / f"{name}.html").read_text()
+        assert f"manyways verify {name}.mw" in shown
+        assert str(example_file("")) not in shown
+    assert "manyways plan maintenance.csv --k 5" in shown
     ids = re.findall(r' id="([^"]+)"', text)
     assert len(ids) == len(set(ids))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import manyways as mw
 from manyways.describe import survey_of
-from manyways.report.chart import pushed_apart, spread
+from manyways.report.chart import spread
 from manyways.report.groups import COLOURS, groups_of, tints_of
 from manyways.report.headline import _down, _up, headline
 
@@ -73,14 +73,6 @@ def test_places_are_spread_in_their_order(wanted, gap):
     assert all(-1e-6 <= place <= 100 + 1e-6 for place in found)
     if all(wanted[b] - wanted[a] >= gap for a, b in itertools.pairwise(order)):
         np.testing.assert_allclose(found, wanted, atol=1e-6)
-
-
-@given(st.lists(st.tuples(st.floats(0, 300), st.floats(0, 300)), min_size=1, max_size=8))
-def test_discs_do_not_hide_each_other(points):
-    at = np.array(pushed_apart(points, 9.0))
-    for i in range(len(at)):
-        for j in range(i):
-            assert np.hypot(*(at[i] - at[j])) > 9.0
 
 
 def test_many_plans_are_grouped_by_likeness():

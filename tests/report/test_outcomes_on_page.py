@@ -14,7 +14,8 @@ from playwright.sync_api import Browser, expect
 import manyways as mw
 from browser import needs_browser, opened, running_browser
 from luck import trips_by_luck
-from manyways.describe.wording import quantity, terms_of
+from manyways.describe import measures, survey_of
+from manyways.describe.wording import terms_of
 from manyways.gallery import example_file
 from manyways.model.episodes import episode_ends
 from manyways.report import outcomes, view_of
@@ -39,7 +40,11 @@ def test_the_table_of_closures_says_what_survival_computes(rooms, view):
     for i in range(rooms.k):
         for j in range(len(closing["names"])):
             steps = float(found.closed.steps[i, j])
-            assert closing["rows"][i][j] == {"text": quantity(steps), "lost": not found.survivors[i, j]}
+            text = f"{steps:.1f}" if steps < 100 else f"{steps:,.0f}"
+            assert closing["rows"][i][j] == {"text": text, "lost": not found.survivors[i, j]}
+    best = survey_of(mw.plan(rooms.mdp, 1))
+    steps = next(measure for measure in measures(best) if measure.name == "steps to goal").values[0]
+    assert closing["open"] == [*(f"{x:.1f}" for x in found.open.steps), f"{steps:.1f}"]
     assert [own["sentence"] for own in view["data"]["closures"]] == [found.sentence(j) for j in range(len(doors))]
     assert [own["lost"] for own in view["data"]["closures"]] == [
         np.flatnonzero(~found.survivors[:, j]).tolist() for j in range(len(doors))
@@ -53,7 +58,7 @@ def test_closures_that_change_nothing_are_left_out(view):
     assert view_of(field)["closing"] is None
     closing = view["closing"]
     for j, name in enumerate(closing["names"]):
-        assert [row[j]["text"] for row in closing["rows"]] != closing["open"], name
+        assert [row[j]["text"] for row in closing["rows"]] != closing["open"][:-1], name
 
 
 def test_what_is_said_of_a_trip_is_so_for_many_trips(rooms, view):

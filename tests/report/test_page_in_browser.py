@@ -121,7 +121,7 @@ def test_play_both_with_the_keyboard_alone(browser: Browser, report):
         for side in ("left", "right"):
             shown, run = page.inner_text(f"#{side}-moment"), runs[int(page.input_value(f"#{side}"))]
             assert shown.startswith(f"round 1: step {step};")
-            assert float(shown.rsplit(" ", 1)[1]) == pytest.approx(run["earned"][step - 1], rel=1e-3)
+            assert float(shown.rsplit(" ", 1)[1].replace("−", "-")) == pytest.approx(run["earned"][step - 1], rel=1e-3)
         page.clock.run_for(100)
         assert page.inner_text("#right-moment") == shown, "it moves on after a pause"
         page.click("#again-from-start")
@@ -334,6 +334,46 @@ def test_names_are_shown_as_text_and_never_run(browser: Browser, nasty, tmp_path
 
 
 @needs_browser
+def test_maps_in_a_row_begin_at_one_height(browser: Browser, report):
+    with opened(browser, report.as_uri(), viewport={"width": 1400, "height": 900}) as page:
+        tops = "[...document.querySelectorAll('#compare canvas')].map((map) => map.getBoundingClientRect().top)"
+        assert np.ptp(page.evaluate(tops)) < 1
+        assert re.search(r"costs:\s+little\s+much$", page.inner_text("#change-figure figcaption"))
+
+
+@needs_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_is_liked_a_little_is_seen(browser: Browser, report, scheme):
+    with opened(browser, report.as_uri(), color_scheme=scheme) as page:
+        ground, weak = page.evaluate("""[0, 0.05].map((value) => {
+            const sheet = preferencePicture(new Float32Array(cells).fill(value), 1), free = walls.indexOf(0);
+            return [...sheet.getContext('2d').getImageData(free % world.columns, Math.floor(free / world.columns), 1, 1).data]; })""")
+        assert np.abs(np.subtract(ground, weak)).max() > 30
+
+
+@needs_browser
+def test_on_paper_nothing_asks_to_be_pressed(browser: Browser, report):
+    with opened(browser, report.as_uri()) as page:
+        asks = re.compile(r"\b(Press|press|Point|point at|Keys)\b")
+        assert asks.search(page.inner_text("body"))
+        page.emulate_media(media="print")
+        assert asks.search(page.inner_text("main")) is None
+        assert "luck" not in page.inner_text("#compare")
+
+
+@needs_browser
+def test_without_a_map_a_run_has_a_box_that_grows_when_it_is_played(browser: Browser, nasty, tmp_path):
+    file = nasty.report(tmp_path / "nasty.html")
+    with opened(browser, file.as_uri(), viewport={"width": 360, "height": 780}) as page:
+        box = page.locator("#left-map")
+        line = box.locator("li")
+        assert box.bounding_box()["height"] < line.bounding_box()["height"] + 25
+        assert line.evaluate("(line) => line.scrollWidth <= line.clientWidth"), "a long line wraps"
+        page.click("#again-from-start")
+        assert box.bounding_box()["height"] > 200
+
+
+@needs_browser
 def test_two_hundred_plans_are_grouped(browser: Browser, tmp_path):
     plans = mw.plan("rooms-9:0", k=200, tradeoff=8.0, method=mw.FrankWolfe(iterations=0))
     with opened(browser, plans.report(tmp_path / "many.html").as_uri()) as page:
@@ -352,6 +392,13 @@ def test_two_hundred_plans_are_grouped(browser: Browser, tmp_path):
         assert page.input_value("#left") == "199"
         page.get_by_text("The table of all 200 plans").click()
         page.locator("#measures thead").get_by_role("button", name="reward", exact=True).click()
+        labels = page.locator(".heat-box .across").all_inner_texts()
+        assert labels == ["1", *(str(number) for number in range(20, 201, 20))]
+        middle = "(part) => { const box = part.getBoundingClientRect(); return box.left + box.width / 2; }"
+        edge, width = page.locator("#heat").evaluate("(map) => [map.getBoundingClientRect().left, map.clientWidth]")
+        assert page.locator(".heat-box .across").last.evaluate(middle) == pytest.approx(
+            edge + 199.5 / 200 * width, abs=2
+        )
         page.locator("#heat").hover(position={"x": 40, "y": 90})
         shown = re.match(r"plans (\d+) and (\d+): ([\d.]+)", page.inner_text("#heat-text"))
         assert shown is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from manyways.describe import Measure
-from manyways.report.tables import cells_of, measure_table, texts_of
+from manyways.report.tables import cells_of, labelled_plans, measure_table, texts_of
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,8 @@ def test_small_shares_and_their_span():
     first = Measure("reward", (3.0, 2.0, 1.0), "reward", 1, "")
     same = measure_table([first, first, small, spread], 3)["same"]
     assert same == [("time in wall", "0.0 % to under 0.1 %"), ("time in door", "9.9 % to 10.2 %")]
+
+
+@pytest.mark.parametrize(("k", "labels"), [(31, [1, 5, 10, 15, 20, 25, 30]), (200, [1, *range(20, 201, 20)])])
+def test_plans_that_have_a_label_beside_the_picture_of_distances(k, labels):
+    assert labelled_plans(k) == labels

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from breadth_objective import Breadth
 import manyways as mw
 from manyways.plans.certificate import Check
 from manyways.report import Live, render, view_of
+from manyways.report.minus import printed
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -40,19 +42,45 @@ def test_the_promise_is_kept(rewards, promise):
     assert view_of(plans)["promise"] == promise
 
 
-def test_the_settings_of_the_model_stand_below_its_name(tmp_path):
+@pytest.mark.parametrize(("k", "asked"), [(1, None), (2, "Keys: 1 and 2, Esc"), (3, "Keys: 1 to 3, Esc")])
+def test_keys_are_told_where_there_is_something_to_choose(k, asked):
+    page = render(view_of(mw.plan("four-rooms:1", k, tradeoff=1.0)))
+    assert ("Press a plan" in page) == (asked is not None)
+    assert (asked or "") in page
+
+
+def test_minus_signs_are_printed_as_such():
+    told = {
+        "-3 to -1": "−3 to −1",
+        "(-3)": "(−3)",
+        "1e-09": "1e-09",
+        "r-1, x=-3, '-3'": "r-1, x=-3, '-3'",
+        "2-3": "2-3",
+    }
+    assert {text: printed(text) for text in told} == told
+    rows = [("a", f"stay {i}", "a", 1.0, x) for i, x in enumerate((-1.0, -2.0, -5.0))]
+    page = render(view_of(mw.plan(mw.MDP.from_transitions(rows), 2, 1000.0)))
+    assert "These plans earn −2 to −1 per step, where no plan can earn more than −1." in page
+    seen = re.sub(r"<(script|style|code|pre)\b.*?</\1>|<[^>]*>", "", page, flags=re.DOTALL)
+    assert re.findall(r"[^\w=]-\d", seen) == []
+
+
+def test_the_settings_of_the_model_stand_in_the_command_only(tmp_path):
     pytest.importorskip("gymnasium")
     page = (
         mw.plan("gym:FrozenLake-v1?map_name=8x8", 2, criterion=mw.Average()).report(tmp_path / "lake.html").read_text()
     )
-    assert "with <bdi>map_name=8x8, terminal=restart</bdi>" in page
+    header, _, below = page.partition("</header>")
+    assert "FrozenLake" in header
+    assert "terminal=restart" not in header
+    assert "map_name=8x8&amp;terminal=restart" in below
     assert "an episode that fails soon costs little" in page
 
 
 def test_the_name_of_a_model_is_shown_as_it_is():
     mdp = dataclasses.replace(mw.four_rooms(1), name="ready? yes")
     shown = view_of(mw.plan(mdp, 2))
-    assert (shown["model"], shown["model_settings"]) == ("ready? yes", "")
+    assert shown["model"] == "ready? yes"
     assert "· <bdi>ready? yes</bdi></p>" in render(shown)
 
 

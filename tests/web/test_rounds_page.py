@@ -168,6 +168,17 @@ def test_names_are_shown_as_text_in_models_without_a_map(browser: Browser, tmp_p
         assert NASTY in page.inner_text("header")
 
 
+def test_on_a_phone(browser: Browser, plans_path):
+    phone = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
+    with served(plans_path) as address, opened(browser, address, **phone) as page:
+        begin(page, address, 3)
+        take(page, 1, 2)
+        below = """(card) => card.querySelector('.about').getBoundingClientRect().top
+            >= card.querySelector('canvas').getBoundingClientRect().bottom"""
+        assert page.locator(".card").first.evaluate(below), "the map is above the text"
+        assert page.locator("#learned-pointed").inner_text() == "", "there is nothing to point with"
+
+
 def test_everyone_can_use_it(browser: Browser, plans_path):
     with served(plans_path) as address, opened(browser, address) as page:
         begin(page, address, 3)
@@ -182,6 +193,7 @@ def test_everyone_can_use_it(browser: Browser, plans_path):
             assert serious_findings(page) == []
             assert faint_texts(page) == []
         assert page.locator("#learned-map").evaluate("(map) => map.width > 0 && map.height > 0")
+        assert page.locator("#learned-pointed").inner_text().startswith("Point at a place")
         unreachable = page.evaluate(
             "[...document.querySelectorAll('button, input, a[href], summary')].filter(e => e.tabIndex < 0).length"
         )

@@ -73,7 +73,7 @@ def survival(
     for i in range(plans.k):
         table.add_column(f"plan {i + 1}", justify="right")
     table.add_column(f"made for it ({terms.best} {terms.noun})", justify="right")
-    table.add_row("nothing", *(found.told(found.open, i) for i in range(plans.k)), "")
+    table.add_row("nothing", *(found.told(found.open, i) for i in range(plans.k)), found.told(found.best))
     for j, name in enumerate(names):
         table.add_row(
             Text(name), *(found.told(found.closed, i, j) for i in range(plans.k)), found.told(found.replanned, j)

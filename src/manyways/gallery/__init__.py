@@ -14,6 +14,8 @@ from typing import Any
 from manyways.behaviours import Near
 from manyways.errors import ManywaysError, OutputError
 from manyways.files import write_bytes
+from manyways.formats import read
+from manyways.model.mdp import MDP
 from manyways.planning import plan
 from manyways.report import view_of, write_report
 from manyways.report.page import rendered
@@ -111,6 +113,12 @@ def example_file(name: str) -> Path:
     return Path(str(files("manyways.gallery").joinpath("models", name)))
 
 
+def _model(source: str) -> str | MDP:
+    """A source that `plan` takes: models of this package are read here, so that pages name their files without a folder."""
+    place, question, settings = source.partition("?")
+    return source if ":" in place else read(f"{example_file(place)}{question}{settings}").read_from(source)
+
+
 def write_gallery(
     folder: Path, names: tuple[str, ...] = (), tell: Callable[[str], None] | None = None
 ) -> tuple[Path, dict[str, str]]:
@@ -127,10 +135,8 @@ def write_gallery(
     for example in [one for one in EXAMPLES if not names or one.name in names]:
         if tell is not None:
             tell(example.name)
-        place, question, settings = example.source.partition("?")
-        source = f"{example_file(place)}{question}{settings}" if ":" not in place else example.source
         try:
-            plans = plan(source, **example.settings)
+            plans = plan(_model(example.source), **example.settings)
         except ManywaysError as error:
             left_out[example.name] = str(error)
             continue

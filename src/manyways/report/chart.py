@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import hypot
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +20,12 @@ WIDTH, HEIGHT = 440.0, 280.0
 LEFT, RIGHT, TOP, BOTTOM = 32.0, 20.0, 18.0, 48.0
 LETTER = 9.0
 """The approximate width of a digit on narrow screens, to make room for the numbers along the left side."""
-RADIUS, MANY = 9.0, 40
-"""The radius of the numbered discs of plans; more plans than `MANY` are dots without numbers."""
-CLEAR = 7.0
-"""How near to the dot of the set and to the optimum the edge of a disc may come."""
+NUMBERED = 10
+"""Of so many plans or more, only those with a colour have a number."""
+NUMBER, CLEAR, FARTHEST = 17.0, 13.0, 120.0
+"""How near a number may come to another number and to a dot, and how far it may stand from its dot."""
+SHORTEST = 1e-3
+"""The vertical axis covers at least this share of the largest value, so that rounding errors do not fill it."""
 APART = 30.0
 """Labels along a curve are at least this far apart."""
 
@@ -70,7 +73,7 @@ def price_chart(plans: PlanSet, sweep: Sweep | None, tints: Sequence[int]) -> di
     points = [(0.0, optimum), (plans.diversity, mean), *zip(apart.tolist(), rewards.tolist(), strict=True)]
     points += [(x, y) for curve in curves for _, x, y in curve["points"]]
     tallest = max(abs(y) for _, y in points)
-    up = _Axis.over([y for _, y in points], 0.05 * tallest or 1.0, HEIGHT - BOTTOM, TOP)
+    up = _Axis.over([y for _, y in points], SHORTEST * tallest or 1.0, HEIGHT - BOTTOM, TOP)
     left = LEFT + LETTER * max(len(tick["text"]) for tick in up.ticks())
     across = _Axis.over([x for x, _ in points], 0.05, left, WIDTH - RIGHT)
 
@@ -78,15 +81,14 @@ def price_chart(plans: PlanSet, sweep: Sweep | None, tints: Sequence[int]) -> di
         return {"x": across.at(x), "y": up.at(y)}
 
     dots = [put(float(x), float(y)) for x, y in zip(apart, rewards, strict=True)]
-    radius = RADIUS if plans.k <= MANY else RADIUS / 2
     marks = [put(plans.diversity, mean), put(0.0, optimum)]
-    discs = pushed_apart([(dot["x"], dot["y"]) for dot in dots], radius, [(mark["x"], mark["y"]) for mark in marks])
+    numbered = [i for i in range(plans.k) if plans.k < NUMBERED or tints[i]]
+    taken = [(mark["x"], mark["y"]) for mark in (*dots, *marks)]
+    numbers = dict(zip(numbered, free_places([taken[i] for i in numbered], taken), strict=True))
     return {
         "width": WIDTH,
         "height": HEIGHT,
         "middle": (TOP + HEIGHT - BOTTOM) / 2,
-        "radius": radius,
-        "numbered": plans.k <= MANY,
         "left": left,
         "bottom": HEIGHT - BOTTOM,
         "across": [tick for tick in across.ticks() if float(tick["text"]) >= 0],
@@ -95,7 +97,7 @@ def price_chart(plans: PlanSet, sweep: Sweep | None, tints: Sequence[int]) -> di
         "set": marks[0] | {"text": f"this set: diversity {plans.diversity:.3f}, mean {terms.noun} {mean:.4g}"},
         "plans": [
             dots[i]
-            | {"disc_x": discs[i][0], "disc_y": discs[i][1], "tint": tints[i], "number": i + 1}
+            | {"tint": tints[i], "number": i + 1, "number_at": numbers.get(i)}
             | {"text": f"plan {i + 1}: mean distance {x:.3f}, {terms.noun} {y:.4g}"}
             for i, (x, y) in enumerate(zip(apart, rewards, strict=True))
         ],
@@ -171,29 +173,27 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
     return places
 
 
-def pushed_apart(
-    points: Sequence[tuple[float, float]], radius: float, marks: Sequence[tuple[float, float]] = ()
+def free_places(
+    points: Sequence[tuple[float, float]], taken: Sequence[tuple[float, float]]
 ) -> list[tuple[float, float]]:
-    """Where discs are drawn so that they hide neither each other nor the marks, which stay in place: near their points,
-    which a line joins to them, and within the chart."""
-    at = np.array([*points, *marks], float).reshape(-1, 2)
-    at[: len(points), 1] += 0.5 * (-1.0) ** np.arange(len(points))  # so that discs on one line can leave it
-    k, moving = len(points), np.arange(len(at)) < len(points)
-    room = np.where(moving[:, None] & moving[None, :], 2 * radius, radius + CLEAR)
-    room[np.ix_(~moving, ~moving)] = 0.0
-    np.fill_diagonal(room, 0.0)
-    # Discs at one point are pushed in different directions, by their numbers.
-    turn = np.arange(len(at))[:, None] - np.arange(len(at))[None, :]
-    same = np.stack([np.sign(turn), np.zeros_like(turn)], axis=2)
-    for _ in range(200):
-        away = at[:, None, :] - at[None, :, :]
-        far = np.hypot(away[..., 0], away[..., 1])
-        close = far < room
-        if not close.any():
-            break
-        unit = np.where((far > 1e-9)[..., None], away / np.maximum(far, 1e-9)[..., None], same)
-        # Of two discs each gives way by half; a mark does not.
-        part = np.where(moving[None, :], 0.25, 0.5)
-        at[:k] += (unit * np.where(close, (room + 0.5 - far) * part, 0.0)[..., None]).sum(axis=1)[:k]
-        at[:k] = np.clip(at[:k], [LEFT + radius, radius + 1], [WIDTH - radius - 1, HEIGHT - BOTTOM])
-    return [(round(float(x), 1), round(float(y), 1)) for x, y in at[:k]]
+    """Where the numbers of points stand: each at the nearest place within the chart where it hides nothing that is `taken` and
+    no other number; at its point if there is no such place."""
+    found: list[tuple[float, float]] = []
+    for point in points:
+        far = [(*place, NUMBER) for place in found] + [(*place, CLEAR) for place in taken]
+        found.append(next((place for place in _around(point) if _is_free(place, far)), point))
+    return found
+
+
+def _around(point: tuple[float, float]) -> Iterator[tuple[float, float]]:
+    """Places around a point, the nearest first, and of these the one to the upper right first."""
+    for radius in np.arange(CLEAR, FARTHEST, 4.0):
+        for turn in np.arange(16) * np.pi / 8 - np.pi / 4:
+            yield round(float(point[0] + radius * np.cos(turn)), 1), round(float(point[1] + radius * np.sin(turn)), 1)
+
+
+def _is_free(place: tuple[float, float], far: Sequence[tuple[float, float, float]]) -> bool:
+    """Whether a place is within the chart, and from each of the others as far as it has to be."""
+    x, y = place
+    within = LEFT + NUMBER / 2 <= x <= WIDTH - NUMBER / 2 and NUMBER / 2 <= y <= HEIGHT - BOTTOM
+    return within and all(hypot(x - other, y - height) >= gap for other, height, gap in far)

@@ -18,6 +18,8 @@ REGIONS_UP_TO = 2_500
 """In models with more states than this, rooms and passages are left to `manyways freedom --by regions`: they take long."""
 OVERLAP = 4.0
 """Marks nearer than this, in percent of the longest bar, are drawn as one."""
+LETTER, LONGEST = 2.4, 24
+"""The width of a letter of a label in percent of the longest bar, on narrow screens; and the most letters of a label."""
 
 
 def leeway(plans: PlanSet, by_state: Floats) -> list[dict[str, Any]]:
@@ -42,29 +44,54 @@ def _row(found: Range, times: list[float], longest: float) -> dict[str, Any]:
     def at(share: float) -> float:
         return round(100 * min(max(share, 0.0), longest) / longest, 2)
 
+    marks = _marks([(at(time), i + 1, percent(time)) for i, time in enumerate(times)])
     return {
         "name": short(found.name),
         "text": f"{percent(found.least)} to {percent(found.most)}",
         "sentence": found.sentence,
         "from": at(found.least),
         "width": max(at(found.most) - at(found.least), 0.4),
-        "marks": _marks([(at(time), i + 1, percent(time)) for i, time in enumerate(times)]),
+        "marks": marks,
+        "lines": 1 + max(mark["line"] for mark in marks),
     }
 
 
 def _marks(plans: list[tuple[float, int, str]]) -> list[dict[str, Any]]:
-    """One mark for each group of plans that would overlap: where it is, the numbers of the plans, and their times."""
+    """One mark for each group of plans that would overlap: where it is, the numbers of the plans, and their times; and on which
+    line above the bar the numbers stand, so that they do not cover each other."""
     groups: list[list[tuple[float, int, str]]] = []
     for plan in sorted(plans):
         if groups and plan[0] - groups[-1][0][0] < OVERLAP:
             groups[-1].append(plan)
         else:
             groups.append([plan])
-    return [
+    marks = [
         {
             "at": round(sum(at for at, _, _ in group) / len(group), 2),
-            "numbers": ", ".join(str(number) for number in sorted(number for _, number, _ in group)),
+            "numbers": numbers_told([number for _, number, _ in group], len(plans)),
             "text": "; ".join(f"plan {number}: {text}" for _, number, text in sorted(group, key=lambda plan: plan[1])),
         }
         for group in groups
     ]
+    ends: list[float] = []  # where the last label of each line ends
+    for mark in marks:
+        # A label begins as far to the left of its mark, as a share of its width, as the mark is along the bar.
+        width = LETTER * len(mark["numbers"])
+        begin = mark["at"] * (1 - width / 100)
+        mark["line"] = next((line for line, end in enumerate(ends) if end <= begin), len(ends))
+        ends[mark["line"] : mark["line"] + 1] = [begin + width + LETTER]
+    return marks
+
+
+def numbers_told(numbers: list[int], k: int) -> str:
+    """The numbers of plans in few letters: "all", "2", "1–8, 11", or how many they are."""
+    if len(numbers) == k > 1:
+        return "all"
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    told = ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+    return told if len(told) <= LONGEST else f"{len(numbers)} plans"

@@ -57,7 +57,7 @@ def closing(plans: PlanSet, canvas: Canvas | None) -> dict[str, Any] | None:
             for i in range(plans.k)
         ],
         "replanned": [found.told(found.replanned, j) for j in range(len(chosen))],
-        "open": opened,
+        "open": [*opened, found.told(found.best)],
         "names": [closure.name for closure in chosen],
         "data": [
             {

@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from manyways.files import write_bytes
 from manyways.plans.planset import PlanSet
+from manyways.report.minus import printed
 from manyways.report.view import view_of
 
 if TYPE_CHECKING:
@@ -93,13 +94,15 @@ def notebook_view(plans: PlanSet) -> str:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=PackageLoader("manyways.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["printed"] = printed
+    return environment
 
 
 @cache

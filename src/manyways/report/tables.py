@@ -125,3 +125,10 @@ def distance_table(plans: PlanSet) -> list[list[dict[str, Any]]] | None:
         ]
         for i, row in enumerate(plans.distances)
     ]
+
+
+def labelled_plans(k: int) -> list[int]:
+    """The numbers of plans that have a label beside the picture of distances: the first and every fifth or, of very many, tenth
+    and so on."""
+    step = 5 * -(-k // 50)
+    return [1, *range(step, k + 1, step)]

@@ -10,7 +10,6 @@ from itertools import combinations
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
 
 import numpy as np
 
@@ -38,7 +37,7 @@ from manyways.report.rule_tables import decision_table, rule_table
 from manyways.report.runs import sampled_runs
 from manyways.report.suits import suits_of
 from manyways.report.table_overview import table_overview
-from manyways.report.tables import distance_table, measure_table, texts_of
+from manyways.report.tables import distance_table, labelled_plans, measure_table, texts_of
 from manyways.types import Floats
 
 if TYPE_CHECKING:
@@ -83,7 +82,6 @@ def view_of(
     tradeoff = None if plans.tradeoff in (None, inf) else f"{plans.tradeoff:.6g}"
     return {
         "model": plans.mdp.name,
-        "model_settings": _settings_of_source(plans.mdp),
         "k": plans.k,
         "headline": headline(plans, survey),
         "strip": strip(plans, tints, next(m for m in measured if m.name == terms.loss)),
@@ -120,6 +118,7 @@ def view_of(
         "diversity": f"{plans.diversity:.3f}",
         "table": measure_table(measured, plans.k, reference),
         "distances": distance_table(plans),
+        "heat_labels": labelled_plans(plans.k),
         "duplicates": _duplicates(plans, survey),
         "chart": price_chart(plans, sweep, tints) if plans.k > 1 or sweep is not None else None,
         "leeway": leeway(plans, survey.by_state),
@@ -237,12 +236,6 @@ def _duplicates(plans: PlanSet, survey: Survey) -> str:
 def _file_name(mdp: MDP) -> str:
     """The beginning of the names of files that the page hands out."""
     return re.sub(r"[^A-Za-z0-9]+", "-", mdp.name).strip("-")[:40] or "plans"
-
-
-def _settings_of_source(mdp: MDP) -> str:
-    """The settings with which the model was read: "map_name=8x8, terminal=restart"."""
-    query = (mdp.source or "").partition("?")[2]
-    return ", ".join(f"{name}={value}" for name, value in parse_qsl(query, keep_blank_values=True))
 
 
 def _promise(plans: PlanSet) -> str:

@@ -6,6 +6,7 @@ const world = data.world;
 const drawn = world.rows !== undefined;
 const get = (id) => document.getElementById(id);
 const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+const printed = (text) => text.replace(/(^|[^\w.)='-])-(?=\d)/g, "$1−"); // as in minus.py
 const say = (text) => { get("said").textContent = text; };
 
 // ---- colours: read from the style sheet, so that maps follow the light or dark scheme ----------
@@ -72,10 +73,11 @@ const floats = (text) => new Float32Array(bytes(text).buffer);
 
 // What is preferred and what is avoided: numbers for each cell, of which `full` or -`full` has the full colour.
 function preferencePicture(mean, full) {
+  const least = matchMedia("(prefers-color-scheme: dark)").matches ? 0.3 : 0.1; // weak colours are lost on dark ground
   return picture((cell) => {
-    const value = mean[cell];
-    if (Number.isNaN(value) || walls[cell] > 127) return ground(cell);
-    return blend(ground(cell), value > 0 ? colours.left : colours.right, Math.abs(value) / full);
+    const value = mean[cell], level = Math.abs(value) / full;
+    if (Number.isNaN(value) || walls[cell] > 127 || level < 0.02) return ground(cell);
+    return blend(ground(cell), value > 0 ? colours.left : colours.right, least + (1 - least) * level);
   });
 }
 

@@ -21,6 +21,7 @@ class Stage {
       paint(this.element, this.sheet, this.trail);
     } else if (this.element) {
       const now = Math.max(this.step, 0);
+      this.element.classList.toggle("running", this.step >= 0); // the box keeps its height while lines come and go
       this.element.replaceChildren(...this.run.at.slice(Math.max(0, now - 8), now + 1).map((choice) => item(data.visited[choice])));
     }
     if (this.moment) this.moment.textContent = this.step < 0 ? (drawn ? "" : "the start; press Play both to see the run") : this.caption();
@@ -34,7 +35,7 @@ class Stage {
       round = `episode ${before.length + 1}: `;
       if (met.includes(step)) words += ends[before.length] === "goal" ? ", then the goal" : `, then the end (${ends[before.length]})`;
     } else if (met.includes(step)) words = `reached the goal after ${step - last - 1} steps${place}`;
-    return `${round}${words}; expected ${data.noun} so far ${earned[step].toPrecision(4)}`;
+    return `${round}${words}; expected ${data.noun} so far ${printed(earned[step].toPrecision(4))}`;
   }
   advance() {
     this.step = Math.min(this.step + 1, this.run.at.length - 1);
@@ -339,7 +340,7 @@ function compare(one, other) {
 // What changing over from one plan to the other costs, in words and as a map.
 function showChange(one, other) {
   const change = data.changes ? data.changes[one][other] : { text: "" };
-  get("change").textContent = change.text;
+  get("change").textContent = printed(change.text);
   if (!get("change-figure")) return;
   get("change-figure").hidden = !change.cost;
   if (!change.cost) return;
@@ -471,9 +472,9 @@ function close(which) {
   document.querySelectorAll("[data-close]").forEach((part) => part.setAttribute("aria-pressed", Number(part.dataset.close) === which));
   document.querySelectorAll(".hero [data-of], table.closing [data-of]").forEach((part) => part.classList.toggle("shut", own !== null && own.lost.includes(Number(part.dataset.of))));
   cards.forEach((card, i) => card.classList.toggle("shut", own !== null && own.lost.includes(i)));
-  get("closed-text").textContent = own ? own.sentence : "";
+  get("closed-text").textContent = own ? printed(own.sentence) : "";
   if (overview) {
-    get("moment").textContent = own ? own.sentence : "";
+    get("moment").textContent = own ? printed(own.sentence) : "";
     overview.querySelectorAll(".closable").forEach((door) => door.classList.toggle("on", Number(door.dataset.close) === which));
   }
 }

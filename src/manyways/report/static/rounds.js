@@ -22,7 +22,7 @@ if (learned) get("learned-map").addEventListener("pointermove", (event) => {
   const row = Math.floor(((event.clientY - box.top) / box.height) * world.rows);
   if (column < 0 || row < 0 || column >= world.columns || row >= world.rows) return;
   const cell = row * world.columns + column, mean = learned.mean[cell];
-  const number = (value) => value.toPrecision(2).replace("-", "−");
+  const number = (value) => printed(value.toPrecision(2));
   const words = Number.isNaN(mean) ? "no state" : `${mean > 0 ? "+" : ""}${number(mean)} ± ${number(learned.spread[cell])}`;
   get("learned-pointed").textContent = `row ${row * world.block}, column ${column * world.block}: ${words}`;
 });
