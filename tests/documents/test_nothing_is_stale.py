@@ -274,6 +274,7 @@ def test_figures_without_command_are_found():
 
 QUOTED = [
     ("README.md", "80 %", "docs/preferences-study.md", "| **representative (the default)** | **0.80**"),
+    ("README.md", "70 %", "docs/preferences-study.md", "| spread preferences | 0.70"),
     ("README.md", "60 %", "docs/preferences-study.md", "| mean divergence | 0.60"),
     (
         "docs/howto/choose-settings.md",
