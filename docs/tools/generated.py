@@ -96,7 +96,7 @@ def gallery_page(folder: Path, only: tuple[str, ...] = ()) -> str:
         parts.append(
             f"## {example.name}\n\n{example.about}\n\n"
             f'<a href="gallery/{example.name}.html"><img src="gallery/{example.name}.svg" alt="{about}" class="way"></a>\n\n'
-            f'{count} plans: `mw.plan({source}, {settings})`. '
+            f"{count} plans: `mw.plan({source}, {settings})`. "
             f'<a href="gallery/{example.name}.html">Open the page.</a>\n'
         )
     return "\n".join(parts)
@@ -107,7 +107,7 @@ def _in_python(source: str) -> str:
     place, question, settings = source.partition("?")
     if ":" in place:
         return f'"{source}"'
-    return f'f"{{example_file(\'{place}\')}}?{settings}"' if question else f'example_file("{place}")'
+    return f"f\"{{example_file('{place}')}}?{settings}\"" if question else f'example_file("{place}")'
 
 
 def _style() -> str:

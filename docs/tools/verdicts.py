@@ -21,7 +21,6 @@ from manyways.studies.verdicts import WORDS
 
 PAGE = Path(__file__).parents[1] / "studies.md"
 PLACE = re.compile(r"(?<=<!-- verdicts: python docs/tools/verdicts.py -->\n\n).*?(?=\n<!-- end of verdicts -->)", re.S)
-MEASURED_TIME = "runtime"
 
 
 def rows_of(found: Mapping[str, StudyResults]) -> list[tuple[str, ...]]:
@@ -47,9 +46,8 @@ def table(rows: list[tuple[str, ...]]) -> str:
 
 def rows_shown(page: str) -> list[tuple[str, ...]]:
     """The rows of the table in the text of the page."""
-    shown = PLACE.search(page)
-    assert shown is not None
-    lines = [line for line in shown[0].splitlines() if line.startswith("|")]
+    shown = "".join(PLACE.findall(page))
+    lines = [line for line in shown.splitlines() if line.startswith("|")]
     return [tuple(cell.strip() for cell in line.split("|")[1:-1]) for line in lines[2:]]
 
 
