@@ -91,7 +91,7 @@ def gallery_page(folder: Path, only: tuple[str, ...] = ()) -> str:
         (folder / f"{example.name}.svg").write_text(picture_of_page(page))
         count = len(mw.load(folder / f"{example.name}.mw"))
         source = _in_python(example.source)
-        settings = ", ".join(f"{name}={value!r}" for name, value in example.settings.items())
+        settings = re.sub(r"\b([A-Z]\w*)\(", r"mw.\1(", ", ".join(f"{a}={b!r}" for a, b in example.settings.items()))
         about = escape(example.about, quote=True)
         parts.append(
             f"## {example.name}\n\n{example.about}\n\n"
