@@ -20,8 +20,9 @@ FIXED_MIB = 232
 SOLVER_BYTES, VECTOR_BYTES = 375, 8
 """Per state, beside the model: the system of a policy, its factors, the vectors of the solver, values and order. And for each
 entry of a vector over choices."""
-VECTORS, VECTORS_PER_PLAN = 14, 3
-"""Vectors over choices that a search has at its peak: some, and some for each plan."""
+VECTORS, VECTORS_PER_PLAN = 6, 3
+"""Vectors over choices that a search has at its peak: some, and some for each plan. Twelve were measured for k=2; how they divide
+was not."""
 NS_PER_ITERATION = 115
 """Time of one process per own state and inner iteration, everything else of the solve included."""
 ITERATIONS, DIAMETER = 307, 2_000

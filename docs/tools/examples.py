@@ -8,7 +8,8 @@ file, which is written under that name. Examples that must not run (a cluster, R
     python docs/tools/examples.py --update
     python docs/tools/examples.py --update docs/tutorials/maintenance.md
 
-run all pages, or those named, and write the output into them. Console blocks may run `manyways`, `python`, `cc`, `node` and
+run all pages, or those named, and write the output into them. Without `--update`, the differences are printed, and nothing is
+written. Console blocks may run `manyways`, `python`, `cc`, `node` and
 programs in the folder of the page; where there is no C compiler or no Node, their blocks are left out. Sybil and pytest-examples were compared: neither runs console sessions, and the
 second forgets names between blocks. This module does what is needed, for tests and for the pictures of the site alike.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import difflib
 import io
 import os
 import re
@@ -26,7 +28,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,14 @@ PROGRAMS = ("cc", "node")
 
 class ExampleError(AssertionError):
     """An example printed something other than its page says, or failed."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The examples of a page that were run: how many, and what was wrong, each as the number of a line and a text."""
+
+    ran: int = 0
+    wrong: list[tuple[int, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -83,32 +93,62 @@ def _runs(page: Path) -> Iterator[Block]:
 
 
 def run_page(page: Path, folder: Path, update: bool = False) -> int:
-    """Run the examples of a page in a folder; returns how many ran. With `update`, output is written into the page."""
+    """Run the examples of a page in a folder; returns how many ran. With `update`, output is written into the page.
+
+    Raises:
+        ExampleError: if some output differs from the page, with all differences, or if an example failed.
+    """
+    run = try_page(page, folder, update)
+    if run.wrong:
+        raise ExampleError("\n".join(f"{page}, line {line}: {text}" for line, text in run.wrong))
+    return run.ran
+
+
+def try_page(page: Path, folder: Path, update: bool = False) -> Run:
+    """The same, for callers that go on with other pages. A page ends at the first example that fails."""
     text = page.read_text()
     changes: list[tuple[Block, str]] = []
     names: dict[str, Any] = {"__name__": "__main__"}
-    printed, ran = "", 0
+    printed, ran, failed = "", 0, []
     with _inside(folder):
         for block in blocks_of(text):
-            if block.kind == "file":
-                Path(block.file or "").write_text(block.body)
-            elif block.kind == "output":
-                changes.append((block, printed))
-            elif block.kind == "python":
-                printed, ran = _python(block, page, text, names), ran + 1
-            elif not _lacks_program(block):
-                changes.append((block, _console(block)))
-                ran += 1
+            try:
+                if block.kind == "file":
+                    Path(block.file or "").write_text(block.body)
+                elif block.kind == "output":
+                    changes.append((block, printed))
+                elif block.kind == "python":
+                    printed, ran = _python(block, page, text, names), ran + 1
+                elif not _lacks_program(block):
+                    changes.append((block, _console(block)))
+                    ran += 1
+            except Exception as error:
+                failed = [(_line(text, block), f"the example failed with {type(error).__name__}: {error}")]
+                break
+    different = [(block, new) for block, new in changes if not same(block.body, new)]
     if update:
-        for block, new in reversed(changes):
-            if not same(block.body, new):
-                text = text[: block.begin] + _steady(new) + text[block.end :]
-        page.write_text(text)
-    for block, new in changes:
-        if not update and not same(block.body, new):
-            line = text.count("\n", 0, block.begin) + 1
-            raise ExampleError(f"{page}, line {line}: the page shows\n{block.body}\nbut the example gives\n{new}")
-    return ran
+        changed = text
+        for block, new in reversed(different):
+            changed = changed[: block.begin] + _steady(new) + changed[block.end :]
+        page.write_text(changed)
+        return Run(ran, failed)
+    return Run(ran, [(_line(text, block), difference(block.body, new)) for block, new in different] + failed)
+
+
+def _line(text: str, block: Block) -> int:
+    return text.count("\n", 0, block.begin) + 1
+
+
+def difference(shown: str, printed: str) -> str:
+    """The lines in which an output differs from what a page shows: `-` for the page, `+` for the example; at most 20."""
+    page, new = (_steady(output).splitlines() for output in (shown, printed))
+    # A line of the page with "..." is the line that it stands for, where there is one.
+    page = [next((line for line in new if "..." in old and same(old, line)), old) for old in page]
+    lines = [
+        line for line in difflib.unified_diff(page, new, lineterm="", n=0) if not line.startswith(("---", "+++", "@@"))
+    ]
+    more = [f"... and {len(lines) - 20} lines more"] if len(lines) > 20 else []
+    return "\n".join(["the page shows (-) something else than the example prints (+)", *lines[:20], *more])
 
 
 def same(shown: str, printed: str) -> bool:
@@ -201,5 +241,11 @@ if __name__ == "__main__":
     parser.add_argument("pages", nargs="*", type=Path, help="by default all pages with examples")
     parser.add_argument("--update", action="store_true", help="write the output into the page")
     given = parser.parse_args()
+    wrong = 0
     for one in map(Path.resolve, given.pages or pages_with_examples()):
-        print(f"{one}: {run_page(one, folder_of(one, DOCUMENTS / 'made'), given.update)} examples")
+        run = try_page(one, folder_of(one, DOCUMENTS / "made"), given.update)
+        print(f"{one}: {run.ran} examples", flush=True)
+        for line, text in run.wrong:
+            print(f"{one}:{line}: {text}", flush=True)
+        wrong += len(run.wrong)
+    sys.exit(f"{wrong} examples differ or failed" if wrong else 0)

@@ -81,7 +81,8 @@ def gallery_page(folder: Path, only: tuple[str, ...] = ()) -> str:
     parts = [
         "# Gallery\n\nTwelve models, each with the page that `manyways gallery` writes for it: choose a picture to "
         "open it. The command writes all of them into a folder on your machine, and "
-        "`manyways gallery pages --only building` a single one.\n"
+        "`manyways gallery pages --only building` a single one. The lines of Python below need `import manyways as mw` and "
+        "`from manyways.gallery import example_file`, which finds the models that are files.\n"
     ]
     for example in EXAMPLES:
         if only and example.name not in only:
@@ -89,15 +90,24 @@ def gallery_page(folder: Path, only: tuple[str, ...] = ()) -> str:
         page = (folder / f"{example.name}.html").read_text()
         (folder / f"{example.name}.svg").write_text(picture_of_page(page))
         count = len(mw.load(folder / f"{example.name}.mw"))
-        settings = ", ".join(f"{name}={value!r}" for name, value in example.settings.items())
+        source = _in_python(example.source)
+        settings = re.sub(r"\b([A-Z]\w*)\(", r"mw.\1(", ", ".join(f"{a}={b!r}" for a, b in example.settings.items()))
         about = escape(example.about, quote=True)
         parts.append(
             f"## {example.name}\n\n{example.about}\n\n"
             f'<a href="gallery/{example.name}.html"><img src="gallery/{example.name}.svg" alt="{about}" class="way"></a>\n\n'
-            f'{count} plans: `mw.plan("{example.source}", {settings})`. '
+            f"{count} plans: `mw.plan({source}, {settings})`. "
             f'<a href="gallery/{example.name}.html">Open the page.</a>\n'
         )
     return "\n".join(parts)
+
+
+def _in_python(source: str) -> str:
+    """A source of the gallery as an expression of Python, which finds the file."""
+    place, question, settings = source.partition("?")
+    if ":" in place:
+        return f'"{source}"'
+    return f"f\"{{example_file('{place}')}}?{settings}\"" if question else f'example_file("{place}")'
 
 
 def _style() -> str:

@@ -12,7 +12,16 @@ import pytest
 
 import manyways as mw
 from documents.pages import PAGES, ROOT, code_of, name_of
-from documents.tools import blocks_of, pages_with_examples, picture_of_page, pictures_of, run_page, same
+from documents.tools import (
+    blocks_of,
+    difference,
+    pages_with_examples,
+    picture_of_page,
+    pictures_of,
+    run_page,
+    same,
+    try_page,
+)
 
 RUN, NOT_RUN = {"python", "console"}, {"sh", "text", "json", "inline", "", "{code-block}"}
 
@@ -79,6 +88,28 @@ def test_a_wrong_example_is_noticed(tmp_path, text):
     page.write_text(text)
     with pytest.raises(Exception, match=r"page shows|division|there is no file|examples run"):
         run_page(page, tmp_path / "made")
+
+
+def test_all_wrong_examples_of_a_page_are_named_with_the_lines_that_differ(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```python\nprint('a\\nb')\n```\n\n```output\na\nc\n```\n"
+        "```python\nprint(3)\n```\n\n```output\n3\n```\n"
+        "```python\nprint(4)\n```\n\n```output\n5\n```\n"
+        "```python\n1 / 0\n```\n"
+    )
+    run = try_page(page, tmp_path / "made")
+    assert run.ran == 3
+    assert [line for line, _ in run.wrong] == [6, 21, 24]
+    assert [text.splitlines()[1:] for _, text in run.wrong] == [["-c", "+b"], ["-5", "+4"], []]
+    assert "ZeroDivisionError" in run.wrong[2][1]
+
+
+def test_a_difference_is_short_and_knows_what_stands_for_anything():
+    assert difference("took ... or so\n1\n", "took 3 or so\n2\n").splitlines()[1:] == ["-1", "+2"]
+    long = difference("x\n", "\n".join(map(str, range(100))))
+    assert len(long.splitlines()) == 22
+    assert long.endswith("lines more")
 
 
 def test_blocks_are_found():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,14 @@ from manyways.bench.measurements import Row
 
 
 def environment() -> str:
-    """One line with the machine, Python and the versions of the libraries."""
-    from importlib.metadata import version
+    """One line with the machine, Python and the versions of the libraries, and of other solvers that are installed."""
+    from importlib.metadata import PackageNotFoundError, version
 
-    versions = ", ".join(f"{name} {version(name)}" for name in ("manyways", "numpy", "scipy", "numba", "highspy"))
+    found = [f"{name} {version(name)}" for name in ("manyways", "numpy", "scipy", "numba", "highspy")]
+    for name in ("quantecon", "mdpsolver", "stormpy"):
+        with suppress(PackageNotFoundError):
+            found.append(f"{name} {version(name)}")
+    versions = ", ".join(found)
     return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {versions}"
 
 
