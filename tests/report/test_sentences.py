@@ -345,12 +345,12 @@ def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     return is_steps(said["steps"], abs(more)) and (said["sign"] == "+") == (more > 0)
 
 
-@form("chip", r"no more steps")
+@form("chip", r"as short as the best")
 def _(page: Page, i: int, _said: dict[str, Any]) -> bool:
     return abs(float(page.truth.steps[i]) - page.truth.best_steps) < 0.0501
 
 
-@form("chip", rf"reaches the goal (?P<share>{PERCENT})(?:, (?P<in_time>{PERCENT}) in (?P<limit>\d+) steps)?")
+@form("chip", rf"(?P<share>{PERCENT}) reach the goal(?:, (?P<in_time>{PERCENT}) within (?P<limit>\d+) steps)?")
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     truth, mdp = page.truth, page.mdp
     if (mdp.time_limit is None) != (said["limit"] is None):

@@ -78,17 +78,17 @@ def chips(plans: PlanSet, measured: list[Measure], best: dict[str, float | None]
         for name in ("chance of reaching goal", "reaches goal"):
             value = by_name[name].values[i] if name in by_name else None
             if value is not None and value < 1:
-                text = f"reaches the goal {percent(value)}{_in_time(by_name, i)}"
+                text = f"{percent(value)} reach the goal{_in_time(by_name, i)}"
                 own.append({"text": text, "title": by_name[name].meaning})
         rows.append(own[:3])
     return rows
 
 
 def _in_time(by_name: Mapping[str, Measure], i: int) -> str:
-    """How often plan i reaches the goal before the environment cuts it off: ", 59 % in 100 steps"."""
+    """How often plan i reaches the goal before the environment cuts it off: ", 59 % within 100 steps"."""
     found = next((measure for name, measure in by_name.items() if name.startswith(IN_TIME)), None)
     value = None if found is None else found.values[i]
-    return "" if found is None or value is None else f", {percent(value)} in {found.name.removeprefix(IN_TIME)}"
+    return "" if found is None or value is None else f", {percent(value)} within {found.name.removeprefix(IN_TIME)}"
 
 
 def _loss_text(loss: Measure, i: int, sign: int) -> str:
@@ -108,7 +108,7 @@ def _steps_text(measure: Measure, i: int, best: float | None) -> str:
     if best is None:
         return counted(value, "step")
     if abs(value - best) < CLOSE:
-        return "no more steps"
+        return "as short as the best"
     return f"{'+' if value > best else '−'}{counted(abs(value - best), 'step')}"
 
 
