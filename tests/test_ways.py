@@ -167,8 +167,36 @@ def test_questions_that_mean_nothing(apart, most, words):
 def test_no_plan_of_a_set_is_far_from_all_ways():
     """Nine rooms 8: a search from plan to plan alone finds three ways and says that a fourth would be like the first."""
     mdp = mw.read("nine-rooms:8")
-    ways = mw.how_many(mdp, slack=0.1)
+    ways = mw.how_many(mdp, slack=0.1, behaviour=mw.Near())
     near = mw.Near().on(mdp)
     found = [near.forward(mw.Average().occupancy(mdp, policy)) for policy in ways.policies]
     for x in mw.plan(mdp, 8, slack=0.1).occupancies:
         assert divergences_from(near.forward(x), found).min() < ways.apart
+
+
+@pytest.mark.parametrize(
+    ("source", "slack"),
+    [("gym:FrozenLake-v1", 0.1), ("gym:FrozenLake-v1?map_name=8x8", 0.3), ("gym:CliffWalking-v1", 0.3)],
+)
+def test_there_are_at_least_as_many_ways_as_plan_finds(source, slack):
+    """With the same settings, defaults included. The best plan of FrozenLake 8x8 randomises, to keep within its time limit."""
+    mdp = mw.read(source)
+    plans = mw.plan(mdp, 4, slack=slack, fewer=True)
+    ways = mw.how_many(mdp, slack=slack)
+    assert len(ways) >= plans.k >= 3
+    assert ways.behaviour == plans.behaviour
+    assert ways.values.max() <= plans.optimal_reward + 1e-9
+    assert ways.values.min() >= plans.limits.floor - 1e-9
+    x = np.stack([mw.Average().occupancy(mdp, policy) for policy in ways.policies])
+    np.testing.assert_allclose(plans.criterion.values(mdp, x), ways.values, rtol=1e-9)
+    images = [ways.behaviour.on(mdp).forward(row) for row in x]
+    apart = [divergences_from(image, images[:i]).min() for i, image in enumerate(images) if i]
+    assert min(apart) >= ways.apart
+    np.testing.assert_allclose(apart, ways.distances[: len(apart)], atol=1e-9)
+
+
+def test_a_best_plan_that_randomises_is_a_way():
+    """No deterministic plan of FrozenLake 8x8 is as good as one whose episodes last exactly 100 steps on average."""
+    ways = mw.how_many("gym:FrozenLake-v1?map_name=8x8", slack=0.1, behaviour=mw.Near(), most=1)
+    assert len(ways) == 1
+    assert ((ways.policies[0] > 0) & (ways.policies[0] < 1)).any()

@@ -50,6 +50,13 @@ if TYPE_CHECKING:
 
 Picture = Annotated[Path | None, typer.Option(help="Write the plans' occupancy maps to this file (.png, .svg, .pdf).")]
 Report = Annotated[Path | None, typer.Option(help="Write the page that compares the plans to this file (.html).")]
+BehaviourWord = Annotated[
+    str | None,
+    typer.Option(
+        help="What is compared between plans: state-actions, states, near, regions, labels, actions or features. By "
+        "default state-actions."
+    ),
+]
 OF_THE_MODEL = ("const", "reward", "start", "goal", "restart", "without", "without_action", "minimise")
 """Options that are settings of a source."""
 OPTIONS = {"objective": "diversity", "radius": "apart"}
@@ -102,13 +109,7 @@ def plan(
     ] = None,
     cluster: Cluster = None,
     discount: Discount = None,
-    behaviour: Annotated[
-        str | None,
-        typer.Option(
-            help="What is compared between plans: state-actions, states, near, regions, labels, actions or features. By "
-            "default state-actions."
-        ),
-    ] = None,
+    behaviour: BehaviourWord = None,
     apart: Annotated[
         float | None,
         typer.Option(
@@ -169,7 +170,7 @@ def plan(
         given = [name for name, value in options.items() if value != SETTINGS[name].default]
         others = {"keep": keep, "picture": picture, "report": report}
         given += [name for name, value in others.items() if value is not None]
-        made = {"objective": _objective(options), "behaviour": _behaviour(options)}
+        made = {"objective": _objective(options), "behaviour": chosen_behaviour(behaviour, apart)}
         plan_on(engine, source, {**options, **made}, given, out, as_json)
         return
 
@@ -211,7 +212,7 @@ def planned(source: str, *, quiet: bool = False, keep: str | None = None, **opti
         keep=keep,
         fewer=tradeoff is None if fewer is None else fewer,
         method=_instance(METHODS, given["method"], starts=given["starts"], workers=workers),
-        behaviour=_behaviour(given),
+        behaviour=chosen_behaviour(given["behaviour"], given["apart"]),
         objective=objective,
         time_limit_s=given["time_limit"],
         cluster=given["cluster"],
@@ -303,12 +304,12 @@ def read_and_plan(
         return plan(mdp, k, tradeoff, criterion=criterion, progress=progress, keep=kept, avoid=replaced, **settings)
 
 
-def _behaviour(given: Mapping[str, Any]) -> Behaviour:
+def chosen_behaviour(behaviour: str | None, apart: float | None) -> Behaviour:
     """What the options say is compared."""
     from manyways.behaviours import BEHAVIOURS
 
-    word = given["behaviour"] or ("near" if given["apart"] is not None else "state-actions")
-    return _instance(BEHAVIOURS, word, radius=given["apart"])
+    word = behaviour or ("near" if apart is not None else "state-actions")
+    return _instance(BEHAVIOURS, word, radius=apart)
 
 
 def _objective(given: Mapping[str, Any]) -> Objective | None:
