@@ -69,6 +69,14 @@ def test_a_set_has_no_more_plans_than_there_are_ways():
     assert mw.plan(diamond(3), 5, slack=0.1).k == 5
 
 
+def test_k_plans_come_back_and_those_that_are_equal_say_so():
+    plans = mw.plan(diamond(2), 4, slack=0.2)
+    assert plans.k == 4
+    assert plans.status is mw.Status.FEWER_PLANS
+    assert plans.titles[2:] == ("The same as plan 1", "The same as plans 1 and 3")
+    assert mw.plan(diamond(2), 4, slack=0.2, fewer=True).k == 2
+
+
 def within_the_limits(plans: mw.PlanSet) -> np.ndarray:
     """The occupancies of all deterministic policies with one recurrent class that keep the limits of a set."""
     mdp, polytope = plans.mdp, mw.Polytope(plans.mdp)

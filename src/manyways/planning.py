@@ -77,7 +77,8 @@ def plan(
             leads back to the start.
         randomised: whether plans may randomise where that is better within the limits.
         fewer: whether to return fewer than k plans where no further plan is really different from the others (nearer than
-            `behaviour.apart`, 0.1 nats by default); `PlanSet.ways` says so.
+            `behaviour.apart`, 0.1 nats by default); `PlanSet.ways` says so. Otherwise k plans are returned even if some of
+            them are equal, which their titles say.
         seed: every random draw comes from it; the same seed gives the same plans.
         objective: what to maximise: by default `Representative()`, or `MeanDivergence(tradeoff)` if a tradeoff or one of
             the paper's methods is given.
