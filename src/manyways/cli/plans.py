@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from inspect import Parameter, signature
@@ -84,7 +85,8 @@ def plan(
     longest: Annotated[
         float | None,
         typer.Option(
-            help="With --per episode: the longest mean length of an episode; by default twice that of the best plan."
+            help="The longest mean length of an episode; by default twice that of the best plan, and at most the time limit of "
+            "the environment. Implies --per episode."
         ),
     ] = None,
     fewer: Annotated[
@@ -203,7 +205,7 @@ def planned(source: str, *, quiet: bool = False, keep: str | None = None, **opti
     given = {name: options.get(name, parameter.default) for name, parameter in SETTINGS.items()}
     tradeoff, fewer, workers = (given[name] for name in ("tradeoff", "fewer", "workers"))
     objective = _objective(given)
-    return read_and_plan(
+    plans = read_and_plan(
         with_settings(source, **{name: given[name] for name in OF_THE_MODEL}),
         given["k"],
         tradeoff if objective is None else None,
@@ -217,6 +219,27 @@ def planned(source: str, *, quiet: bool = False, keep: str | None = None, **opti
         time_limit_s=given["time_limit"],
         cluster=given["cluster"],
         **{name: given[name] for name in ("slack", "floor", "longer", "randomised", "seed")},
+    )
+    if all(given[name] is None for name in ("slack", "floor", "longer")):
+        _note_on_default_limits(plans)
+    return plans
+
+
+def _note_on_default_limits(plans: PlanSet) -> None:
+    """Say on standard error that the default limits are not 10 % of the best value, if they are not."""
+    from manyways.describe.wording import number, terms_of
+
+    limits, terms = plans.limits, terms_of(plans.mdp)
+    if limits.slack is not None or not limits.any:
+        return
+    if limits.longer is not None:
+        instead = "plans are limited by the length of their way instead; use --longer or --floor"
+    else:
+        instead = f"plans may be worse by 10 % of the spread of {terms.noun}s along the best plan instead; use --floor"
+    print(
+        f"manyways: the best {terms.noun}, {number(terms.shown(plans.optimal_reward))} {plans.criterion.unit}, is small against "
+        f"the {terms.noun}s of which it is the sum, so 10 % of it means nothing: {instead} to set another limit",
+        file=sys.stderr,
     )
 
 
@@ -342,9 +365,11 @@ def _criterion(discount: float | None, per: str | None, longest: float | None) -
         return Discounted(discount)
     if per not in (None, "step", "episode"):
         raise SettingError(f"--per must be step or episode, found {per!r}")
-    if longest is not None and per != "episode":
-        raise SettingError("--longest limits the length of episodes: give --per episode as well")
-    return None if per is None else Average() if per == "step" else Episodic(longest)
+    if longest is not None and per == "step":
+        raise SettingError("--longest limits the length of episodes: leave --per step out")
+    if per is None and longest is None:
+        return None
+    return Average() if per == "step" else Episodic(longest)
 
 
 def _kept(given: str, mdp: MDP) -> tuple[list[Policy], Floats]:

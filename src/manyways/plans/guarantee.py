@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
+import numpy as np
+
 from manyways.describe.wording import joined, number, percent, quantity, terms_of
+from manyways.model.episodes import episode_ends
 from manyways.model.mdp import MDP
 from manyways.polytope import Criterion, Episodic, Limits
 from manyways.types import Floats
@@ -22,6 +25,12 @@ class LimitedPlans(Protocol):
     def criterion(self) -> Criterion: ...
     @property
     def limits(self) -> Limits: ...
+    @property
+    def rewards(self) -> Floats: ...
+    @property
+    def occupancies(self) -> Floats: ...
+    @property
+    def optimal_reward(self) -> float: ...
     @property
     def kept_below(self) -> tuple[int, ...]: ...
     @property
@@ -42,8 +51,12 @@ def guarantee(plans: LimitedPlans) -> str | None:
     parts = []
     if limits.floor is not None:
         edge = "at most" if terms.sign < 0 else "at least"
-        within = "" if limits.slack is None else f", within {percent(limits.slack)} of the best possible"
-        parts.append(f"{who} {terms.verb}s {edge} {number(_safe(limits.floor, terms.sign))} {unit}{within}.")
+        if limits.slack is None:
+            within = f"; the best possible is {number(terms.shown(plans.optimal_reward))}"
+        else:
+            within = f", within {percent(limits.slack)} of the best possible"
+        least = number(_safe(limits.floor, terms.sign))
+        parts.append(f"{who} {terms.verb}s {edge} {least} {unit}{within}{length_of_best(plans)}.")
     if limits.way is not None:
         longer = "" if limits.longer is None else f", at most {percent(limits.longer)} more than the shortest way"
         parts.append(f"{who} reaches the goal in at most {quantity(limits.way)} steps on average{longer}.")
@@ -56,6 +69,19 @@ def guarantee(plans: LimitedPlans) -> str | None:
         plural = "s" if len(plans.kept_below) > 1 else ""
         parts.append(f"Plan{plural} {kept}, kept from an earlier set, {'are' if plural else 'is'} worse than that.")
     return " ".join(parts) or None
+
+
+def length_of_best(plans: LimitedPlans) -> str:
+    """The words after "best possible" where a longer mean episode might earn more: " among plans whose episodes last at most
+    100 steps on average". Empty where the best plan needs less than that, since then no longer episode earns more."""
+    criterion, ends = plans.criterion, episode_ends(plans.mdp)
+    if not isinstance(criterion, Episodic) or criterion.longest is None or ends is None:
+        return ""
+    best = int(np.argmax(plans.rewards))
+    is_best = plans.optimal_reward - plans.rewards[best] <= 1e-9 * abs(plans.optimal_reward)
+    if is_best and float(plans.occupancies[best] @ ends) * criterion.longest > 1 + 1e-6:
+        return ""
+    return f" among plans whose episodes last at most {quantity(criterion.longest)} steps on average"
 
 
 def _safe(floor: float, sign: int) -> float:
