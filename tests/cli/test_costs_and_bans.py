@@ -90,3 +90,37 @@ def test_options_become_settings():
         "a.drn?reward=x&without=mud&without=a+wall&minimise=true"
     )
     assert with_settings("a.drn", without=[], minimise=False) == "a.drn?minimise=false"
+
+
+def test_staying_for_nothing_is_pointed_out(manyways, here):
+    (here / "trip.csv").write_text(
+        "state,action,next,prob,cost,labels\nhome,walk,far,1,3,\nhome,ride,shop,1,2,\nfar,walk,shop,1,1,\nshop,stay,shop,1,0,at shop\n"
+    )
+    answer = manyways("plan", "trip.csv", "--k", "2")
+    assert answer.err == (
+        "manyways: the best cost per step is 0, that of staying in 'at shop' forever: to plan for the way there, use "
+        "--restart 'at shop'\n"
+    )
+    again = manyways("plan", "trip.csv", "--k", "2", "--restart", "at shop")
+    assert (again.code, again.err) == (DONE, "")
+    assert "optimal cost 2.0000" in again.words
+
+
+def test_costs_beyond_a_limit_on_the_way_are_pointed_out(manyways, here):
+    """The short way costs 2, the long one 3, with one step more."""
+    write_model(errands().minimising(), here / "errands.drn")
+    noted = "manyways: --longer limits the number of steps, not the cost"
+    source = "errands.drn?minimise=true"
+    dear = mw.MDP.from_transitions(
+        [
+            ("start", "cheap", "goal", 1.0, 1.0),
+            ("start", "dear", "goal", 1.0, 5.0),
+            ("goal", "again", "start", 1.0, 0.0),
+        ],
+        labels={"goal": ["goal"]},
+        name="dear",
+    )
+    write_model(dear, here / "dear.drn")
+    assert manyways("plan", "dear.drn?minimise=true", "--k", "2", "--longer", "10%").err.startswith(noted)
+    assert manyways("plan", "dear.drn?minimise=true", "--k", "2", "--longer", "10%", "--slack", "10%").err == ""
+    assert manyways("plan", source, "--k", "1", "--longer", "10%").err == ""

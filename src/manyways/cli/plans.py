@@ -38,6 +38,7 @@ from manyways.cli.common import (
     with_settings,
 )
 from manyways.cli.exit_codes import FAILED
+from manyways.cli.notes import notes_on
 from manyways.cli.tables import certificate_json, certificate_table, print_plans
 
 if TYPE_CHECKING:
@@ -220,27 +221,10 @@ def planned(source: str, *, quiet: bool = False, keep: str | None = None, **opti
         cluster=given["cluster"],
         **{name: given[name] for name in ("slack", "floor", "longer", "randomised", "seed")},
     )
-    if all(given[name] is None for name in ("slack", "floor", "longer")):
-        _note_on_default_limits(plans)
+    limited = any(given[name] is not None for name in ("slack", "floor", "longer"))
+    for note in notes_on(plans, limited=limited):
+        print(f"manyways: {note}", file=sys.stderr)
     return plans
-
-
-def _note_on_default_limits(plans: PlanSet) -> None:
-    """Say on standard error that the default limits are not 10 % of the best value, if they are not."""
-    from manyways.describe.wording import number, terms_of
-
-    limits, terms = plans.limits, terms_of(plans.mdp)
-    if limits.slack is not None or not limits.any:
-        return
-    if limits.longer is not None:
-        instead = "plans are limited by the length of their way instead; use --longer or --floor"
-    else:
-        instead = f"plans may be worse by 10 % of the spread of {terms.noun}s along the best plan instead; use --floor"
-    print(
-        f"manyways: the best {terms.noun}, {number(terms.shown(plans.optimal_reward))} {plans.criterion.unit}, is small against "
-        f"the {terms.noun}s of which it is the sum, so 10 % of it means nothing: {instead} to set another limit",
-        file=sys.stderr,
-    )
 
 
 @app.command(epilog="Example: manyways show plans.mw --report plans.html")

@@ -45,6 +45,14 @@ def reachable_from_start(mdp: MDP) -> Bools:
     return reachable(state_graph(mdp), mdp.start > 0)
 
 
+def never_left(mdp: MDP) -> Bools:
+    """(S,) the states in which every choice stays."""
+    matrix, left = mdp.transitions, np.zeros(mdp.n_states, bool)
+    state = np.repeat(mdp.choice_state, np.diff(matrix.indptr))
+    left[state[(matrix.indices != state) & (matrix.data > 0)]] = True
+    return ~left
+
+
 def recurrent_core(mdp: MDP) -> Bools:
     """(S,) the one maximal end component of a weakly accessible model.
 
