@@ -59,7 +59,8 @@ def test_a_set_has_no_more_plans_than_there_are_ways():
     assert (plans.k, plans.asked) == (3, 5)
     assert (
         plans.ways
-        == f"3 different ways were found within 10 % of the best; one more would be like plan {plans.like + 1}."
+        == f"3 different ways were found within 10 % of the best; one more would be like plan {plans.like + 1}; "
+        "more slack may allow more."
     )
     assert plans.certificate.ok
     again = mw.PlanSet.from_bytes(plans.to_bytes(), "again")
@@ -104,11 +105,12 @@ def test_no_default_set_has_clones(first):
 
 def test_a_plan_that_was_to_be_replaced_does_not_come_back():
     mdp, told = diamond(3), "1 way was found within 10 % of the best; one more would be like"
+    more = "; more slack may allow more."
     plans = mw.plan(mdp, 3, slack=0.1, fewer=True)
     only = mw.plan(mdp, 2, slack=0.1, fewer=True, keep=[plans[0]], avoid=[plans[1], plans[2]])
     assert [plan.key for plan in only] == [plans[0].key]
-    assert only.ways in (f"{told} plan 1.", f"{told} one of the plans to be replaced.")
-    assert replace(only, like=None).ways == f"{told} one of the plans to be replaced."
+    assert only.ways in (f"{told} plan 1{more}", f"{told} one of the plans to be replaced{more}")
+    assert replace(only, like=None).ways == f"{told} one of the plans to be replaced{more}"
     assert only.certificate.ok
     assert mw.PlanSet.from_bytes(only.to_bytes(), "again").ways == only.ways
     third = mw.plan(mdp, 2, slack=0.1, fewer=True, keep=[plans[0]], avoid=[plans[1]])

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from commands import DONE
 
 import manyways as mw
-from manyways.cli.common import note_on_costs, with_settings
+from manyways.cli import common
+from manyways.cli.common import note_on_costs, note_on_size, note_on_version, with_settings
 from manyways.formats import write_model
 
 
@@ -90,6 +95,26 @@ def test_options_become_settings():
         "a.drn?reward=x&without=mud&without=a+wall&minimise=true"
     )
     assert with_settings("a.drn", without=[], minimise=False) == "a.drn?minimise=false"
+
+
+def test_another_version_of_an_environment_is_pointed_out(capsys):
+    note_on_version("gym:Taxi-v3", mw.read("gym:Taxi-v3"))
+    assert re.fullmatch(r"manyways: Gymnasium no longer has Taxi-v3; this is Taxi-v\d\n", capsys.readouterr().err)
+    note_on_version("gym:CliffWalking-v1", mw.read("gym:CliffWalking-v1?is_slippery=True"))
+    assert capsys.readouterr().err == ""
+
+
+def test_large_maps_of_robots_can_be_coarsened(capsys, monkeypatch):
+    world = mw.grid_world(np.zeros((5, 5), int), (0, 0), (4, 4), name="lab")
+    robots = replace(world, layout=replace(world.layout, metres_per_cell=0.05, origin=(0.0, 0.0, 0.0)))
+    monkeypatch.setattr(common, "MANY_CELLS", 24)
+    note_on_size(world)
+    note_on_size(robots.read_from("lab.yaml?coarsen=2"))
+    assert capsys.readouterr().err == ""
+    note_on_size(robots.read_from("lab.yaml"))
+    assert capsys.readouterr().err.startswith(
+        "manyways: lab has 25 free cells, for which planning may take minutes: coarsen=2"
+    )
 
 
 def test_staying_for_nothing_is_pointed_out(manyways, here):

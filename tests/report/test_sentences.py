@@ -268,7 +268,7 @@ def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
 @form(
     "ways",
     rf"(?P<count>\d+) different ways were found within (?P<slack>{PERCENT}) of the best; "
-    r"one more would be like plan (?P<like>\d+)\.",
+    r"one more would be like plan (?P<like>\d+); more slack may allow more\.",
 )
 def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
     apart = page.truth.distances[np.triu_indices(page.k, 1)]

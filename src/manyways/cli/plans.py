@@ -33,6 +33,8 @@ from manyways.cli.common import (
     app,
     console,
     note_on_costs,
+    note_on_size,
+    note_on_version,
     print_json,
     progress_bar,
     with_settings,
@@ -307,6 +309,8 @@ def read_and_plan(
     with progress_bar(quiet=quiet) as progress:
         mdp = read(source, absorbing=criterion is not None and criterion.discount < 1)
         note_on_costs(mdp)
+        note_on_version(source, mdp)
+        note_on_size(mdp)
         kept, replaced = (None, None) if keep is None else _kept(keep, mdp)
         return plan(mdp, k, tradeoff, criterion=criterion, progress=progress, keep=kept, avoid=replaced, **settings)
 

@@ -94,10 +94,14 @@ def _advice(plans: PlanSet, terms: Terms) -> str | None:
     lost = best - plans.rewards[worst]
     if plans.k == 1 or plans.tradeoff is None or terms.shown(best) <= 0 or lost <= FAR * abs(best):
         return None
-    return (
-        f"the {terms.noun} of plan {worst + 1} is {100 * lost / abs(best):.0f} % {terms.off}; "
-        f"with a smaller --tradeoff (now {plans.tradeoff:.4g}) plans are closer to the optimum"
+    if plans.derived and plans.limits.floor is not None:  # that much was allowed
+        return None
+    remedy = (
+        "--slack limits that"
+        if plans.derived
+        else (f"with a smaller --tradeoff (now {plans.tradeoff:.4g}) plans are closer to the optimum")
     )
+    return f"the {terms.noun} of plan {worst + 1} is {100 * lost / abs(best):.0f} % {terms.off}; {remedy}"
 
 
 def _summary(plans: PlanSet) -> dict[str, Any]:

@@ -94,11 +94,20 @@ def _safe(floor: float, sign: int) -> float:
 
 
 def fewer_ways(plans: LimitedPlans) -> str | None:
-    """ "3 different ways were found within 10 % of the best; one more would be like plan 2." """
+    """ "3 different ways were found within 10 % of the best; one more would be like plan 2; more slack may
+    allow more." """
     if plans.asked is None or plans.k >= plans.asked or (plans.like is None and not len(plans.avoided)):
         return None
     like = "one of the plans to be replaced" if plans.like is None else f"plan {plans.like + 1}"
-    return f"{ways_found(plans.k, plans.limits)}; one more would be like {like}."
+    return f"{ways_found(plans.k, plans.limits)}; one more would be like {like}{_may_allow_more(plans.limits)}."
+
+
+def _may_allow_more(limits: Limits) -> str:
+    """Which limit to loosen: "; more slack may allow more"."""
+    value = None if limits.floor is None else "a lower floor" if limits.slack is None else "more slack"
+    way = None if limits.way is None else "longer ways"
+    loosened = [words for words in (value, way) if words is not None]
+    return f"; {' or '.join(loosened)} may allow more" if loosened else ""
 
 
 def ways_found(count: int, limits: Limits) -> str:
