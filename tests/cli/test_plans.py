@@ -297,6 +297,22 @@ def test_verify_says_in_what_another_model_differs(manyways, here):
         assert bool(manyways("verify", "plans.mw", "--model", model, "--json").json["other"]) == bool(words)
 
 
+def test_verify_says_where_perhaps_only_the_order_differs(manyways, here):
+    rows = ["home,bus,work,3", "home,bike,work,1", "home,walk,park,4", "park,walk,work,2", "work,back,home,2"]
+    for name, order in (
+        ("one.csv", rows),
+        ("other.csv", rows[3:] + rows[:3]),
+        ("dearer.csv", rows[3:] + rows[:2] + ["home,walk,park,5"]),
+    ):
+        (here / name).write_text("\n".join(["state,action,next,cost", *order]) + "\n")
+    manyways("plan", "one.csv", "--k", "2", "--out", "plans.mw")
+    answer = manyways("verify", "plans.mw", "--model", "other.csv")
+    assert answer.code == FAILED
+    assert "Perhaps only the order of states or choices differs" in answer.words
+    assert "The plans were made for: one.csv; to check against it: --model one.csv" in answer.words
+    assert "Perhaps" not in manyways("verify", "plans.mw", "--model", "dearer.csv").words
+
+
 def test_verify_against_a_model_of_the_same_shape_with_other_rewards(manyways):
     mdp = mw.read("map.txt")
     mw.plan(mdp, 2).save("plans.mw")

@@ -263,7 +263,7 @@ def verify(
 ) -> None:
     """Check what a plan file claims about its model."""
     from manyways.formats import read
-    from manyways.model.differences import model_differences
+    from manyways.model.differences import model_differences, perhaps_reordered
     from manyways.plans import load
     from manyways.plans import verify as check
 
@@ -277,8 +277,13 @@ def verify(
         console().print(certificate_table(certificate))
         if other:
             print(f"{model} differs from the model that was planned for in: {', '.join(other)}.")
+            if perhaps_reordered(mdp, plans.mdp):
+                print(
+                    "Perhaps only the order of states or choices differs: rewards and probabilities are the same ones."
+                )
             if plans.mdp.source:
-                print(f"That model was read from --model {shlex.quote(plans.mdp.source)}")
+                source = plans.mdp.source
+                print(f"The plans were made for: {source}; to check against it: --model {shlex.quote(source)}")
     if not certificate.ok:
         raise typer.Exit(FAILED)
 
