@@ -62,8 +62,9 @@ def plan(
 ) -> PlanSet:
     """Find k policies that are all near-optimal and really different.
 
-    By default every plan is within 10 % of the best one, and the set is the one from which a person whose preferences
-    nobody wrote down gets most (`Representative`). With a `tradeoff` alone, nothing but the paper's objective decides how
+    By default every plan is within 10 % of the best one (where the best value is close to zero, within another limit, which
+    `PlanSet.guarantee` says), and the set is the one from which a person whose preferences nobody wrote down gets most
+    (`Representative`). With a `tradeoff` alone, nothing but the paper's objective decides how
     good each plan is.
 
     Args:
@@ -71,13 +72,15 @@ def plan(
         k: how many plans. With k = 1 this is plain optimal planning.
         tradeoff: the paper's objective instead: how much a nat of mean pairwise divergence is worth in reward per step;
             `math.inf` for nothing but diversity within the limits.
-        slack: every plan has at least the best value minus this share of it: 0.1 for 10 %.
+        slack: every plan has at least the best value minus this share of it: 0.1 for 10 %. Refused where the best value is
+            close to zero.
         floor: every plan has at least this value. Instead of `slack`.
         longer: every plan's mean way to the goal is at most this share longer than the shortest one. Needs a goal that
             leads back to the start.
         randomised: whether plans may randomise where that is better within the limits.
         fewer: whether to return fewer than k plans where no further plan is really different from the others (nearer than
-            `behaviour.apart`, 0.1 nats by default); `PlanSet.ways` says so.
+            `behaviour.apart`, 0.1 nats by default); `PlanSet.ways` says so. Otherwise k plans are returned even if some of
+            them are equal, which their titles say.
         seed: every random draw comes from it; the same seed gives the same plans.
         objective: what to maximise: by default `Representative()`, or `MeanDivergence(tradeoff)` if a tradeoff or one of
             the paper's methods is given.

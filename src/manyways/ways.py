@@ -1,9 +1,13 @@
 """How many really different ways there are: plans added one by one, each as far as possible from all before it.
 
 The first plan is the best one. Each further plan is the one found whose least distance from the plans before it is
-largest, among all plans within the limits. The distances fall; where the next one would be smaller than `apart`, there are
-no more ways that anybody would call different. Choosing the farthest point again and again is within a factor of two of
+largest, among all plans within the limits. Where the next distance would be smaller than `apart`, there are no more ways
+that anybody would call different. Choosing the farthest point again and again is within a factor of two of
 the best choice of as many points (Gonzalez, Theoretical Computer Science 38, 1985).
+
+That factor may hide ways: a set chosen at once can have more plans that are apart. So before the count ends, `plan`'s own
+search looks for one plan more, and where it finds a larger set, the count goes on from that set. `how_many` therefore never
+finds fewer ways than `plan` does when it is asked for one more.
 """
 
 from __future__ import annotations
@@ -15,17 +19,17 @@ from os import PathLike
 
 import numpy as np
 
-from manyways.behaviours import BEHAVIOURS, Behaviour, Near, StateActions
+from manyways.behaviours import BEHAVIOURS, Behaviour, StateActions
 from manyways.errors import SettingError, check_integer, check_number
 from manyways.formats import read
-from manyways.methods import Progress, Watch
+from manyways.methods import Progress, VertexAscent, Watch
+from manyways.methods.clones import without_clones
 from manyways.methods.farthest import farthest_plan, scattered_plans
 from manyways.model.mdp import MDP
-from manyways.model.occupancy import deterministic
-from manyways.objectives import LeastDivergence
+from manyways.objectives import LeastDivergence, SetObjective
 from manyways.plans.guarantee import ways_found
 from manyways.polytope import CRITERIA, Criterion, Limits, Polytope, Vertex, way_lengths
-from manyways.tasks import asked_limits, default_criterion, settled_task
+from manyways.tasks import Task, asked_limits, default_aim, default_criterion, settled_task
 from manyways.types import Floats
 
 
@@ -36,7 +40,7 @@ class Ways:
     Attributes:
         mdp, criterion, limits, behaviour: what was asked.
         apart: how far ways must be apart.
-        policies: (w, N) the ways, in the order in which they were found; the first is the best plan.
+        policies: (w, N) the ways: first the best of them, then each time the one farthest from those before it.
         values: (w,) their values.
         steps: (w,) their mean numbers of steps to the goal, if these are limited; otherwise None.
         distances: the least distance of each further plan from those before it, the first that was too near included.
@@ -84,8 +88,9 @@ def how_many(
     Args:
         source: a model, or anything that `read` takes.
         slack, floor, longer: the limits, as for `plan`; within 10 % of the best plan by default.
-        behaviour: what counts as different; by default `Near()` on maps and `StateActions()` elsewhere.
-        apart: the least distance of two ways, in nats of at most 0.693; by default that of the behaviour, 0.1 for `Near`.
+        behaviour: what counts as different, as for `plan`: `StateActions()` by default. On maps `Near(2.0)` counts only
+            ways that are apart by more than a few cells.
+        apart: the least distance of two ways, in nats of at most 0.693; by default that of the behaviour, mostly 0.1.
         criterion: as for `plan`.
         most: stop at this many.
         seed: of every random draw.
@@ -97,25 +102,58 @@ def how_many(
     discounted = criterion is not None and CRITERIA.check(criterion).discount < 1
     mdp = read(source, absorbing=discounted)
     criterion = default_criterion(mdp) if criterion is None else criterion
-    kind = (Near() if mdp.layout is not None else StateActions()) if behaviour is None else BEHAVIOURS.check(behaviour)
+    kind = StateActions() if behaviour is None else BEHAVIOURS.check(behaviour)
     apart = kind.apart if apart is None else apart
     asked = asked_limits(slack, floor, longer, randomised=False)
-    task = settled_task(Polytope(mdp, criterion), LeastDivergence(), asked)
-    worth = LeastDivergence(inf).on(task.polytope.mdp, kind.on(mdp))
-    watch, distances, like = Watch(None, progress), [], None
+    task = settled_task(Polytope(mdp, criterion), default_aim(VertexAscent())(), asked)
+    least = LeastDivergence(inf).on(task.polytope.mdp, kind.on(mdp))
+    watch, like, too_near = Watch(None, progress), None, []
     ways: list[Vertex] = [task.polytope.optimum]
     scattered = scattered_plans(task.polytope, seed)
     while len(ways) < most:
-        watch.tell(len(ways), most, distances[-1] if distances else float("nan"), "looking for another way")
-        new = farthest_plan(task.polytope, worth, ways, seed, candidates=scattered)
-        row = worth.distances(np.stack([v.occupancy for v in (*ways, new)]))[-1, :-1]
-        distances.append(float(row.min()))
-        if distances[-1] < apart:
-            like = int(np.argmin(row))
+        watch.tell(len(ways), most, float("nan"), "looking for another way")
+        new = farthest_plan(task.polytope, least, ways, seed, candidates=scattered)
+        row = _distances(least, [*ways, new])[-1, :-1]
+        if row.min() >= apart:
+            ways.append(new)
+            continue
+        larger = _chosen_at_once(task, least, len(ways) + 1, apart, seed)
+        if len(larger) <= len(ways):
+            like, too_near = int(np.argmin(row)), [float(row.min())]
             break
-        ways.append(new)
-    x = np.stack([way.occupancy for way in ways])
-    policies = np.stack([deterministic(mdp, way.choices) for way in ways if way.choices is not None])
-    values = task.criterion.values(mdp, x)
-    steps = None if task.limits.way is None else way_lengths(mdp, x)
-    return Ways(mdp, task.criterion, task.limits, kind, apart, policies, values, steps, tuple(distances), like)
+        ways = larger
+    policies, x = (np.stack(part) for part in zip(*map(task.polytope.realised, ways), strict=True))
+    apart_by = _distances(least, ways)
+    return Ways(
+        mdp=mdp,
+        criterion=task.criterion,
+        limits=task.limits,
+        behaviour=kind,
+        apart=apart,
+        policies=policies,
+        values=task.criterion.values(mdp, x),
+        steps=None if task.limits.way is None else way_lengths(mdp, x),
+        distances=tuple(float(apart_by[i, :i].min()) for i in range(1, len(ways))) + tuple(too_near),
+        like=like,
+    )
+
+
+def _chosen_at_once(task: Task, least: SetObjective, k: int, apart: float, seed: int) -> list[Vertex]:
+    """The plans that `plan` finds when it is asked for k and for no two that are nearer than `apart`: first the best of them,
+    then each time the one farthest from those before it."""
+    aim = task.aim.on(task.polytope.mdp, least.compared)
+    ascent = VertexAscent().run(task.polytope, aim, k, seed, Watch(), [])
+    choices = [None] * k if ascent.choices is None else ascent.choices
+    plans = [Vertex(x, own) for own, x in zip(choices, ascent.point, strict=True)]
+    plans.sort(key=lambda plan: -float(plan.occupancy @ task.polytope.mdp.reward))
+    found, _ = without_clones(task.polytope, least, plans, 0, seed, Watch(), apart)
+    found.sort(key=lambda plan: -float(plan.occupancy @ task.polytope.mdp.reward))
+    distances, order = _distances(least, found), [0]
+    while len(order) < len(found):
+        rest = [i for i in range(len(found)) if i not in order]
+        order.append(max(rest, key=lambda i: float(distances[i, order].min())))
+    return [found[i] for i in order]
+
+
+def _distances(least: SetObjective, plans: list[Vertex]) -> Floats:
+    return least.distances(np.stack([plan.occupancy for plan in plans]))

@@ -28,6 +28,13 @@ def test_plans_far_from_the_optimum_come_with_advice(manyways):
     assert "below the optimum" not in manyways("plan", "map.txt", "--k", "2", "--tradeoff", "0").words
 
 
+def test_a_tradeoff_that_was_not_given_is_not_to_be_made_smaller(manyways, here):
+    (here / "two.txt").write_text("S.......G\n.#######.\n.#######.\n.........\n")
+    answer = manyways("plan", "two.txt?enterable_walls=false", "--k", "2", "--for", "diversity", "--longer", "90%")
+    assert "below the optimum; --slack limits that" in answer.words
+    assert "tradeoff (now" not in answer.words
+
+
 @pytest.mark.parametrize("name", ["[red]room", "a [/b] c", "plain [1]"])
 def test_names_are_printed_as_they_are(manyways, here, name):
     (here / "world.json").write_text(json.dumps({"rows": ["S.G"], "name": name}))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from commands import DONE
 
 import manyways as mw
-from manyways.cli.common import note_on_costs, with_settings
+from manyways.cli import common
+from manyways.cli.common import note_on_costs, note_on_size, note_on_version, with_settings
 from manyways.formats import write_model
 
 
@@ -90,3 +95,57 @@ def test_options_become_settings():
         "a.drn?reward=x&without=mud&without=a+wall&minimise=true"
     )
     assert with_settings("a.drn", without=[], minimise=False) == "a.drn?minimise=false"
+
+
+def test_another_version_of_an_environment_is_pointed_out(capsys):
+    note_on_version("gym:Taxi-v3", mw.read("gym:Taxi-v3"))
+    assert re.fullmatch(r"manyways: Gymnasium no longer has Taxi-v3; this is Taxi-v\d\n", capsys.readouterr().err)
+    note_on_version("gym:CliffWalking-v1", mw.read("gym:CliffWalking-v1?is_slippery=True"))
+    assert capsys.readouterr().err == ""
+
+
+def test_large_maps_of_robots_can_be_coarsened(capsys, monkeypatch):
+    world = mw.grid_world(np.zeros((5, 5), int), (0, 0), (4, 4), name="lab")
+    robots = replace(world, layout=replace(world.layout, metres_per_cell=0.05, origin=(0.0, 0.0, 0.0)))
+    monkeypatch.setattr(common, "MANY_CELLS", 24)
+    note_on_size(world)
+    note_on_size(robots.read_from("lab.yaml?coarsen=2"))
+    assert capsys.readouterr().err == ""
+    note_on_size(robots.read_from("lab.yaml"))
+    assert capsys.readouterr().err.startswith(
+        "manyways: lab has 25 free cells, for which planning may take minutes: coarsen=2"
+    )
+
+
+def test_staying_for_nothing_is_pointed_out(manyways, here):
+    (here / "trip.csv").write_text(
+        "state,action,next,prob,cost,labels\nhome,walk,far,1,3,\nhome,ride,shop,1,2,\nfar,walk,shop,1,1,\nshop,stay,shop,1,0,at shop\n"
+    )
+    answer = manyways("plan", "trip.csv", "--k", "2")
+    assert answer.err == (
+        "manyways: the best cost per step is 0, that of staying in 'at shop' forever: to plan for the way there, use "
+        "--restart 'at shop'\n"
+    )
+    again = manyways("plan", "trip.csv", "--k", "2", "--restart", "at shop")
+    assert (again.code, again.err) == (DONE, "")
+    assert "optimal cost 2.0000" in again.words
+
+
+def test_costs_beyond_a_limit_on_the_way_are_pointed_out(manyways, here):
+    """The short way costs 2, the long one 3, with one step more."""
+    write_model(errands().minimising(), here / "errands.drn")
+    noted = "manyways: --longer limits the number of steps, not the cost"
+    source = "errands.drn?minimise=true"
+    dear = mw.MDP.from_transitions(
+        [
+            ("start", "cheap", "goal", 1.0, 1.0),
+            ("start", "dear", "goal", 1.0, 5.0),
+            ("goal", "again", "start", 1.0, 0.0),
+        ],
+        labels={"goal": ["goal"]},
+        name="dear",
+    )
+    write_model(dear, here / "dear.drn")
+    assert manyways("plan", "dear.drn?minimise=true", "--k", "2", "--longer", "10%").err.startswith(noted)
+    assert manyways("plan", "dear.drn?minimise=true", "--k", "2", "--longer", "10%", "--slack", "10%").err == ""
+    assert manyways("plan", source, "--k", "1", "--longer", "10%").err == ""

@@ -1,6 +1,7 @@
 """The commands that bring models in and plans out."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -131,3 +132,22 @@ def test_a_label_to_restart_at(tmp_path):
     assert mw.read(f"{path}?restart=goal").digest == model.restarting_at(model.labels["goal"]).digest
     with pytest.raises(mw.SourceError, match="there is no label 'end' to restart at; the model has goal"):
         mw.read(f"{path}?restart=end")
+
+
+def test_success_within_the_time_limit_is_shown(tmp_path):
+    """FrozenLake cuts episodes off after 100 steps; the share is that of the runs below."""
+    lake = str(tmp_path / "lake.mw")
+    answer = manyways("plan", "gym:FrozenLake-v1", "--k", "1", "--out", lake)
+    policy, rng, reached = mw.load(lake)[0].policy, np.random.default_rng(0), []
+    for _ in range(2000):
+        run = policy.rollout(100, rng)
+        ended = np.flatnonzero(run.ends >= 0)
+        reached.append(bool(len(ended)) and run.rewards[ended[0]] > 0)
+    assert "100 steps" in answer.stdout
+    shown = re.search(r"\)\s+│\s+([\d.]+) %\s+│", answer.stdout)
+    assert shown is not None, answer.stdout
+    assert float(shown[1]) == pytest.approx(100 * np.mean(reached), abs=3.5)
+    line = f"computed: reaches goal in 100 steps with a chance of {float(shown[1]):.0f} %"
+    assert line in manyways("simulate", lake).stdout
+    found = json.loads(manyways("simulate", lake, "--json").stdout)
+    assert found["reaches goal in 100 steps"] == pytest.approx(float(shown[1]) / 100, abs=1e-3)

@@ -107,6 +107,19 @@ def test_the_default_tradeoff_is_an_eighth_of_the_spread_of_rewards(manyways):
     assert min(found["rewards"]) >= found["limits"]["floor"] - 1e-9
 
 
+def test_a_default_limit_that_is_not_ten_percent_of_the_best_is_noted(manyways, here):
+    (here / "toss.csv").write_text("state,action,next,prob,reward\na,go,b,1,10\nb,back,a,1,-9.6\na,wait,a,1,0\n")
+    answer = manyways("plan", "toss.csv", "--k", "2")
+    assert answer.code == DONE
+    assert answer.err.startswith(
+        "manyways: the best reward, 0.2 per step, is small against the rewards of which it is the sum, so 10 % of it means "
+        "nothing: plans may be worse by 10 % of the spread of rewards along the best plan instead; use --floor to set another limit"
+    )
+    assert "; the best possible is 0.2." in answer.words
+    assert manyways("plan", "toss.csv", "--k", "2", "--floor", "0.1").err == ""
+    assert manyways("plan", "map.txt", "--k", "2").err == ""
+
+
 def test_a_tradeoff_of_infinity_is_no_number_in_json(manyways):
     found = manyways("plan", "map.txt", "--k", "2", "--tradeoff", "inf", "--slack", "20%", "--json").json
     assert found["tradeoff"] is None
@@ -127,6 +140,7 @@ def test_a_tradeoff_of_infinity_is_no_number_in_json(manyways):
         (["--slack", "20%", "--tradeoff", "3"], {"slack": 0.2, "tradeoff": 3.0}),
         (["--per", "episode"], {"criterion": mw.Episodic()}),
         (["--per", "episode", "--longest", "12"], {"criterion": mw.Episodic(12)}),
+        (["--longest", "12"], {"criterion": mw.Episodic(12)}),
         (["--per", "step"], {"criterion": mw.Average()}),
         (["--apart", "1.5"], {"behaviour": mw.Near(1.5)}),
         (["--diversity", "least", "--tradeoff", "3"], {"objective": mw.LeastDivergence(3.0)}),
@@ -157,7 +171,7 @@ def test_options_for_limits_and_values_reach_the_plan(manyways, options, setting
             "a tradeoff of infinity means nothing but diversity, so plans need a limit; give --slack",
         ),
         (["--per", "day"], "--per must be step or episode, found 'day'"),
-        (["--longest", "9"], "--longest limits the length of episodes: give --per episode as well"),
+        (["--longest", "9", "--per", "step"], "--longest limits the length of episodes: leave --per step out"),
         (["--per", "step", "--discount", "0.9"], "--discount counts the sum of discounted rewards: leave --per"),
         (["--per", "episode", "--longest", "2"], "no plan of map has episodes of at most 2 steps on average"),
         (["--behaviour", "states", "--apart", "2"], "the behaviour states has no setting radius; leave --apart out"),
@@ -281,6 +295,22 @@ def test_verify_says_in_what_another_model_differs(manyways, here):
         assert all(word in answer.out for word in words)
         assert ("differs" in answer.out) == bool(words)
         assert bool(manyways("verify", "plans.mw", "--model", model, "--json").json["other"]) == bool(words)
+
+
+def test_verify_says_where_perhaps_only_the_order_differs(manyways, here):
+    rows = ["home,bus,work,3", "home,bike,work,1", "home,walk,park,4", "park,walk,work,2", "work,back,home,2"]
+    for name, order in (
+        ("one.csv", rows),
+        ("other.csv", rows[3:] + rows[:3]),
+        ("dearer.csv", rows[3:] + rows[:2] + ["home,walk,park,5"]),
+    ):
+        (here / name).write_text("\n".join(["state,action,next,cost", *order]) + "\n")
+    manyways("plan", "one.csv", "--k", "2", "--out", "plans.mw")
+    answer = manyways("verify", "plans.mw", "--model", "other.csv")
+    assert answer.code == FAILED
+    assert "Perhaps only the order of states or choices differs" in answer.words
+    assert "The plans were made for: one.csv; to check against it: --model one.csv" in answer.words
+    assert "Perhaps" not in manyways("verify", "plans.mw", "--model", "dearer.csv").words
 
 
 def test_verify_against_a_model_of_the_same_shape_with_other_rewards(manyways):

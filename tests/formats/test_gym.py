@@ -350,7 +350,10 @@ def test_a_sweep_over_an_environment(tmp_path):
         ("gym:FrozenLake-v1?end_reward=much", "end_reward must be a number"),
         ("gym:FrozenLake-v1?nonsense=1", "Gymnasium cannot make it"),
         ("gym:CartPole-v1", r"no table of its dynamics.*mw\.explore"),
-        ("gym:FrozenLake-v1?map_name=9x9", "Gymnasium cannot make it: '9x9'"),
+        (
+            "gym:FrozenLake-v1?map_name=9x9",
+            r"Gymnasium cannot make it: it does not accept map_name=9x9; the maps are 4x4, 8x8",
+        ),
         ("gym:", "no world of that name; did you mean something like 'gym:FrozenLake-v1'"),
     ],
 )
@@ -412,6 +415,18 @@ def test_a_start_that_only_resetting_shows():
     assert mdp.start[2] == 0
     assert mdp.start.sum() == pytest.approx(1)
     assert 0.42 < mdp.start[0] < 0.58
+
+
+def test_a_table_with_other_keys_is_refused():
+    class Pairs(_Somewhere):
+        P: ClassVar = {(0, s): {0: [(1.0, (0, (s + 1) % 3), 1.0, False)]} for s in range(3)}
+
+    class Listed(_Somewhere):
+        P: ClassVar = [[(1.0, 0, 1.0, False)]]
+
+    for environment in (Pairs(), Listed()):
+        with pytest.raises(mw.SourceError, match=r"must have the form P\[state\]\[action\].*mw\.explore"):
+            mw.read(environment)
 
 
 def test_a_start_that_is_no_state():

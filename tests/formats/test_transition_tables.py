@@ -130,6 +130,9 @@ BROKEN = {
     "'go'": "state,action,next,prob\na,go,a,0.5\n",
     "must mark a state": "state,action,next,start\na,go,a,no\n",
     "start must be yes, no or a number": "state,action,next,start\na,go,a,maybe\n",
+    "more cells than there are columns .*; where numbers have a decimal comma, use semicolons between": (
+        "state,action,next,prob\na,go,a,0,5\na,go,b,0,5\n"
+    ),
     "Expected 3 fields in line 3, saw 4": "state,action,next\na,go,a\na,go,a,a\n",
     "not a CSV table with a line of column names": "",
 }
@@ -140,6 +143,17 @@ def test_what_is_wrong_is_said(tmp_path, message):
     with pytest.raises(mw.ManywaysError, match="(?s)" + message) as error:
         mw.read(put(tmp_path, BROKEN[message]))
     assert "table.csv" in str(error.value)
+
+
+def test_a_next_state_that_is_misspelt_is_named(tmp_path):
+    mdp = mw.read(
+        put(
+            tmp_path,
+            "state,action,next,prob\nhome,go,work,1\nwork,back,home,0.5\nwork,back,hmoe,0.5\nwork,stay,work,1\n",
+        )
+    )
+    with pytest.raises(mw.NotWeaklyAccessible, match="check the spelling of 'hmoe', which leads nowhere"):
+        mw.plan(mdp, 1)
 
 
 def test_text_that_is_not_utf_8(tmp_path):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from manyways.model.differences import model_differences
+from manyways.model.differences import model_differences, perhaps_reordered
 from problems import gamblers_ruin
 
 RUIN = gamblers_ruin(capital=1, target=3).mdp
@@ -32,6 +32,7 @@ def test_each_difference_is_named():
         ],
     }.items():
         assert model_differences(other, RUIN) == said
+        assert not perhaps_reordered(other, RUIN)
 
 
 def test_other_names_for_the_same_numbers_are_a_difference():

@@ -43,7 +43,9 @@ def test_a_share_of_the_best_value():
 
 
 def test_a_floor_has_no_share():
-    assert mw.plan(ways(), 2, floor=3.0, method=ONE).guarantee == "Every plan earns at least 3 per step."
+    assert mw.plan(ways(), 2, floor=3.0, method=ONE).guarantee == (
+        "Every plan earns at least 3 per step; the best possible is 4."
+    )
 
 
 def test_a_longest_way():
@@ -67,6 +69,24 @@ def test_values_per_episode_and_sums():
     discounted = mw.plan(losses().mdp, 2, slack=0.5, criterion=mw.Discounted(0.9), method=ONE)
     assert discounted.guarantee.endswith("in all, within 50 % of the best possible.")
     assert discounted.guarantee.startswith(f"Every plan earns at least {discounted.limits.floor:.1f}")
+
+
+def test_the_length_of_episodes_is_named_where_the_best_plan_needs_it():
+    """The best way takes three steps, the way back to the start included."""
+    mdp = mw.MDP.from_transitions(
+        [
+            ("start", "near", "goal", 1.0, 1.0),
+            ("start", "far", "far", 1.0, 0.0),
+            ("far", "on", "goal", 1.0, 5.0),
+            ("goal", "again", "start", 1.0, 0.0),
+        ],
+        labels={"goal": ["goal"]},
+    )
+    for longest, told in ((3.0, True), (30.0, False)):
+        plans = mw.plan(mdp, 1, slack=0.1, criterion=mw.Episodic(longest), method=ONE)
+        assert plans.optimal_reward == pytest.approx(5.0)
+        capped = " among plans whose episodes last at most 3 steps on average" if told else ""
+        assert plans.guarantee == (f"It earns at least 4.5 per episode, within 10 % of the best possible{capped}.")
 
 
 def test_costs_are_at_most():

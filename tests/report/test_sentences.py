@@ -249,7 +249,7 @@ def _(page: Page, _i: int, _said: dict[str, Any]) -> bool:
 @form(
     "guarantee",
     rf"Every plan earns at least (?P<floor>{NUMBER}) per (?P<unit>step|episode), within (?P<slack>{PERCENT}) of the best "
-    r"possible\.( Episodes that the environment cuts off after (?P<limit>\d+) steps count as if they went on\.)?",
+    r"possible( among plans whose episodes last at most (?P<longest>\d+) steps on average)?\.( Episodes that the environment cuts off after (?P<limit>\d+) steps count as if they went on\.)?",
 )
 def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
     truth, slack = page.truth, page.settings["slack"]
@@ -261,13 +261,14 @@ def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
         and float(truth.rewards.min()) >= floor - 1e-9
         and said["unit"] == ("episode" if truth.episodic else "step")
         and said["limit"] == (None if limit is None else str(limit))
+        and said["longest"] in (None, str(page.mdp.time_limit))
     )
 
 
 @form(
     "ways",
     rf"(?P<count>\d+) different ways were found within (?P<slack>{PERCENT}) of the best; "
-    r"one more would be like plan (?P<like>\d+)\.",
+    r"one more would be like plan (?P<like>\d+); more slack may allow more\.",
 )
 def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
     apart = page.truth.distances[np.triu_indices(page.k, 1)]
@@ -382,6 +383,9 @@ def title_holds(page: Page, i: int, title: str) -> bool:
         if int(number) != i + 1:
             return False
     whole, _, qualifier = title.partition(" — ")
+    equal = re.fullmatch(r"The same as plans? (.+)", whole)
+    if equal:
+        return all(np.allclose(page.truth.x[i], page.truth.x[int(j) - 1]) for j in re.findall(r"\d+", equal[1]))
     like = re.fullmatch(r"Like plan (\d+), (?:with small differences|(.* below the optimum)|but (.*))", whole)
     if like:
         own = like[2] is None or _worth(page, i, like[2])

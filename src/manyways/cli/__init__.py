@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import signal
 import sys
+import warnings
 from contextlib import suppress
 
 from manyways.cli.exit_codes import BAD_INPUT, INTERRUPTED
@@ -41,6 +42,7 @@ def _run() -> tuple[int | str | None, str | None]:
     from manyways.cli.program import app
     from manyways.errors import ManywaysError
 
+    warnings.showwarning = _note
     try:
         app()
     except ManywaysError as error:
@@ -48,3 +50,9 @@ def _run() -> tuple[int | str | None, str | None]:
     except SystemExit as end:  # Typer turns a KeyboardInterrupt into the exit code
         return end.code, "interrupted" if end.code == INTERRUPTED else None
     return 0, None
+
+
+def _note(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
+    """Print a warning as a note; where in a program it comes from is for warnings that are not about what was given."""
+    where = "" if category is UserWarning else f"{filename}:{lineno}: {category.__name__}: "
+    print(f"manyways: {where}{message}", file=sys.stderr)

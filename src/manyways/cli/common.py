@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from manyways.methods import Progress
     from manyways.model.mdp import MDP
 
+MANY_CELLS = 20_000
+
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=False,
@@ -147,6 +149,27 @@ def note_on_costs(mdp: MDP) -> None:
         print(
             f"manyways: the reward of {mdp.name} is maximised, although it looks like a cost: to minimise it, use "
             "--minimise, ?minimise=true in the source, or mdp.minimising() in Python; --maximise hides this note",
+            file=sys.stderr,
+        )
+
+
+def note_on_version(source: str, mdp: MDP) -> None:
+    """Say on standard error that Gymnasium has another version of the environment."""
+    asked, used = source.partition("?")[0], (mdp.source or source).partition("?")[0]
+    if asked.startswith("gym:") and asked != used:
+        print(
+            f"manyways: Gymnasium no longer has {asked.removeprefix('gym:')}; this is {used.removeprefix('gym:')}",
+            file=sys.stderr,
+        )
+
+
+def note_on_size(mdp: MDP) -> None:
+    """Say on standard error that a map of a robot has so many cells that planning takes minutes."""
+    robots = mdp.layout is not None and mdp.layout.metres_per_cell is not None
+    if robots and mdp.n_states > MANY_CELLS and "coarsen=" not in (mdp.source or ""):
+        print(
+            f"manyways: {mdp.name} has {mdp.n_states:,} free cells, for which planning may take minutes: coarsen=2 in the source "
+            "merges 2 x 2 of them into one",
             file=sys.stderr,
         )
 

@@ -100,7 +100,8 @@ def simulate(
     """Run a plan in its model and Gymnasium environment."""
     from rich.table import Table
 
-    from manyways.describe.wording import terms_of
+    from manyways.describe.measure import in_time
+    from manyways.describe.wording import percent, terms_of
     from manyways.plans import load
     from manyways.plans.simulation import simulate as run
 
@@ -112,7 +113,8 @@ def simulate(
             where: {"mean": e.mean, "standard_error": e.standard_error, "interval": e.interval, "steps": e.steps}
             for where, e in runs.items()
         }
-        print_json({"plan": plan, "computed": found.computed, **estimates})
+        rates = {rate.name: rate.values[plan - 1] for rate in in_time(plans)}
+        print_json({"plan": plan, "computed": found.computed, **rates, **estimates})
         return
     table = Table(title=f"plan {plan}, {terms.noun} {plans.criterion.unit}")
     for column in ("where", terms.noun, "95 % interval", "steps"):
@@ -124,3 +126,5 @@ def simulate(
         limit = "" if cut is None else f", without its limit of {cut} steps"
         table.add_row(f"run in the {where}{limit}", f"{terms.shown(e.mean):.6f}", interval, f"{e.steps:,}")
     console().print(table)
+    for rate in in_time(plans):
+        console().print(f"computed: {rate.name} with a chance of {percent(rate.values[plan - 1] or 0.0)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from inspect import Parameter, signature
@@ -32,11 +33,14 @@ from manyways.cli.common import (
     app,
     console,
     note_on_costs,
+    note_on_size,
+    note_on_version,
     print_json,
     progress_bar,
     with_settings,
 )
 from manyways.cli.exit_codes import FAILED
+from manyways.cli.notes import notes_on
 from manyways.cli.tables import certificate_json, certificate_table, print_plans
 
 if TYPE_CHECKING:
@@ -50,6 +54,13 @@ if TYPE_CHECKING:
 
 Picture = Annotated[Path | None, typer.Option(help="Write the plans' occupancy maps to this file (.png, .svg, .pdf).")]
 Report = Annotated[Path | None, typer.Option(help="Write the page that compares the plans to this file (.html).")]
+BehaviourWord = Annotated[
+    str | None,
+    typer.Option(
+        help="What is compared between plans: state-actions, states, near, regions, labels, actions or features. By "
+        "default state-actions."
+    ),
+]
 OF_THE_MODEL = ("const", "reward", "start", "goal", "restart", "without", "without_action", "minimise")
 """Options that are settings of a source."""
 OPTIONS = {"objective": "diversity", "radius": "apart"}
@@ -77,7 +88,8 @@ def plan(
     longest: Annotated[
         float | None,
         typer.Option(
-            help="With --per episode: the longest mean length of an episode; by default twice that of the best plan."
+            help="The longest mean length of an episode; by default twice that of the best plan, and at most the time limit of "
+            "the environment. Implies --per episode."
         ),
     ] = None,
     fewer: Annotated[
@@ -102,13 +114,7 @@ def plan(
     ] = None,
     cluster: Cluster = None,
     discount: Discount = None,
-    behaviour: Annotated[
-        str | None,
-        typer.Option(
-            help="What is compared between plans: state-actions, states, near, regions, labels, actions or features. By "
-            "default state-actions."
-        ),
-    ] = None,
+    behaviour: BehaviourWord = None,
     apart: Annotated[
         float | None,
         typer.Option(
@@ -169,7 +175,7 @@ def plan(
         given = [name for name, value in options.items() if value != SETTINGS[name].default]
         others = {"keep": keep, "picture": picture, "report": report}
         given += [name for name, value in others.items() if value is not None]
-        made = {"objective": _objective(options), "behaviour": _behaviour(options)}
+        made = {"objective": _objective(options), "behaviour": chosen_behaviour(behaviour, apart)}
         plan_on(engine, source, {**options, **made}, given, out, as_json)
         return
 
@@ -202,7 +208,7 @@ def planned(source: str, *, quiet: bool = False, keep: str | None = None, **opti
     given = {name: options.get(name, parameter.default) for name, parameter in SETTINGS.items()}
     tradeoff, fewer, workers = (given[name] for name in ("tradeoff", "fewer", "workers"))
     objective = _objective(given)
-    return read_and_plan(
+    plans = read_and_plan(
         with_settings(source, **{name: given[name] for name in OF_THE_MODEL}),
         given["k"],
         tradeoff if objective is None else None,
@@ -211,12 +217,16 @@ def planned(source: str, *, quiet: bool = False, keep: str | None = None, **opti
         keep=keep,
         fewer=tradeoff is None if fewer is None else fewer,
         method=_instance(METHODS, given["method"], starts=given["starts"], workers=workers),
-        behaviour=_behaviour(given),
+        behaviour=chosen_behaviour(given["behaviour"], given["apart"]),
         objective=objective,
         time_limit_s=given["time_limit"],
         cluster=given["cluster"],
         **{name: given[name] for name in ("slack", "floor", "longer", "randomised", "seed")},
     )
+    limited = any(given[name] is not None for name in ("slack", "floor", "longer"))
+    for note in notes_on(plans, limited=limited):
+        print(f"manyways: {note}", file=sys.stderr)
+    return plans
 
 
 @app.command(epilog="Example: manyways show plans.mw --report plans.html")
@@ -253,7 +263,7 @@ def verify(
 ) -> None:
     """Check what a plan file claims about its model."""
     from manyways.formats import read
-    from manyways.model.differences import model_differences
+    from manyways.model.differences import model_differences, perhaps_reordered
     from manyways.plans import load
     from manyways.plans import verify as check
 
@@ -267,8 +277,13 @@ def verify(
         console().print(certificate_table(certificate))
         if other:
             print(f"{model} differs from the model that was planned for in: {', '.join(other)}.")
+            if perhaps_reordered(mdp, plans.mdp):
+                print(
+                    "Perhaps only the order of states or choices differs: rewards and probabilities are the same ones."
+                )
             if plans.mdp.source:
-                print(f"That model was read from --model {shlex.quote(plans.mdp.source)}")
+                source = plans.mdp.source
+                print(f"The plans were made for: {source}; to check against it: --model {shlex.quote(source)}")
     if not certificate.ok:
         raise typer.Exit(FAILED)
 
@@ -299,16 +314,18 @@ def read_and_plan(
     with progress_bar(quiet=quiet) as progress:
         mdp = read(source, absorbing=criterion is not None and criterion.discount < 1)
         note_on_costs(mdp)
+        note_on_version(source, mdp)
+        note_on_size(mdp)
         kept, replaced = (None, None) if keep is None else _kept(keep, mdp)
         return plan(mdp, k, tradeoff, criterion=criterion, progress=progress, keep=kept, avoid=replaced, **settings)
 
 
-def _behaviour(given: Mapping[str, Any]) -> Behaviour:
+def chosen_behaviour(behaviour: str | None, apart: float | None) -> Behaviour:
     """What the options say is compared."""
     from manyways.behaviours import BEHAVIOURS
 
-    word = given["behaviour"] or ("near" if given["apart"] is not None else "state-actions")
-    return _instance(BEHAVIOURS, word, radius=given["apart"])
+    word = behaviour or ("near" if apart is not None else "state-actions")
+    return _instance(BEHAVIOURS, word, radius=apart)
 
 
 def _objective(given: Mapping[str, Any]) -> Objective | None:
@@ -341,9 +358,11 @@ def _criterion(discount: float | None, per: str | None, longest: float | None) -
         return Discounted(discount)
     if per not in (None, "step", "episode"):
         raise SettingError(f"--per must be step or episode, found {per!r}")
-    if longest is not None and per != "episode":
-        raise SettingError("--longest limits the length of episodes: give --per episode as well")
-    return None if per is None else Average() if per == "step" else Episodic(longest)
+    if longest is not None and per == "step":
+        raise SettingError("--longest limits the length of episodes: leave --per step out")
+    if per is None and longest is None:
+        return None
+    return Average() if per == "step" else Episodic(longest)
 
 
 def _kept(given: str, mdp: MDP) -> tuple[list[Policy], Floats]:

@@ -29,6 +29,7 @@ from manyways.cli.common import (
     progress_bar,
     with_settings,
 )
+from manyways.cli.plans import BehaviourWord, chosen_behaviour
 
 if TYPE_CHECKING:
     from manyways.polytope import Criterion
@@ -93,10 +94,14 @@ def ways(
     slack: Slack = None,
     floor: Floor = None,
     longer: Longer = None,
+    behaviour: BehaviourWord = None,
     apart: Apart = None,
     distance: Annotated[
-        float, typer.Option(help="The least distance of two ways that count as different, below 0.693.")
-    ] = 0.1,
+        float | None,
+        typer.Option(
+            help="The least distance of two ways that count as different, below 0.693; by default that of the behaviour, mostly 0.1."
+        ),
+    ] = None,
     most: Annotated[int, typer.Option(help="Stop at this many ways.")] = 12,
     seed: Annotated[int, typer.Option(help="Seed of all random draws.")] = 0,
     discount: Discount = None,
@@ -114,7 +119,6 @@ def ways(
     as_json: Json = False,
 ) -> None:
     """Count the really different ways within the limits."""
-    from manyways.behaviours import Near
     from manyways.describe.wording import terms_of
     from manyways.ways import how_many
 
@@ -128,7 +132,7 @@ def ways(
         found = how_many(
             model,
             slack,
-            None if apart is None else Near(apart),
+            chosen_behaviour(behaviour, apart),
             distance,
             floor=floor,
             longer=longer,
@@ -147,7 +151,7 @@ def ways(
         print_json({"model": found.mdp.name, "ways": len(found), "sentence": found.sentence, **rows})
         return
     for i, value in enumerate(terms_of(found.mdp).shown(found.values)):
-        far = "the best plan" if i == 0 else f"{found.distances[i - 1]:.3f} from the nearest before it"
+        far = "the best of them" if i == 0 else f"{found.distances[i - 1]:.3f} from the nearest before it"
         steps = "" if found.steps is None else f"{found.steps[i]:.2f} steps to the goal on average, "
         print(f"way {i + 1}: {steps}{value:.4f} {found.criterion.unit}, {far}")
     print(found.sentence)

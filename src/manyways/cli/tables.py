@@ -94,10 +94,14 @@ def _advice(plans: PlanSet, terms: Terms) -> str | None:
     lost = best - plans.rewards[worst]
     if plans.k == 1 or plans.tradeoff is None or terms.shown(best) <= 0 or lost <= FAR * abs(best):
         return None
-    return (
-        f"the {terms.noun} of plan {worst + 1} is {100 * lost / abs(best):.0f} % {terms.off}; "
-        f"with a smaller --tradeoff (now {plans.tradeoff:.4g}) plans are closer to the optimum"
+    if plans.derived and plans.limits.floor is not None:  # that much was allowed
+        return None
+    remedy = (
+        "--slack limits that"
+        if plans.derived
+        else (f"with a smaller --tradeoff (now {plans.tradeoff:.4g}) plans are closer to the optimum")
     )
+    return f"the {terms.noun} of plan {worst + 1} is {100 * lost / abs(best):.0f} % {terms.off}; {remedy}"
 
 
 def _summary(plans: PlanSet) -> dict[str, Any]:
@@ -137,11 +141,14 @@ def _plans_table(plans: PlanSet, terms: Terms) -> Table:
     from rich.table import Table
     from rich.text import Text
 
+    from manyways.describe.measure import in_time
     from manyways.describe.survey import negligible
     from manyways.describe.wording import tabled
 
     table = Table(title=Text(f"{plans.mdp.name}: {plans.k} plan{'s' if plans.k > 1 else ''}"), title_justify="left")
-    for column in ("plan", terms.noun, terms.loss, "nearest other", "mean distance"):
+    limited = in_time(plans)
+    rates = [rate.name.removeprefix("reaches ").replace(" in ", " in\n") for rate in limited]  # narrow
+    for column in ("plan", terms.noun, terms.loss, *rates, "nearest other", "mean distance"):
         table.add_column(column, justify="right")
     for i, reward in enumerate(plans.rewards):
         loss = plans.optimal_reward - reward
@@ -152,7 +159,8 @@ def _plans_table(plans: PlanSet, terms: Terms) -> Table:
         others = [plans.distances[i, j] for j in range(plans.k) if j != i]
         nearest = f"{min(others):.3f} (plan {_nearest(plans, i) + 1})" if others else "-"
         mean = f"{sum(others) / len(others):.3f}" if others else "-"
-        table.add_row(str(i + 1), f"{terms.shown(reward):.4f}", f"{loss:.4f}{share}", nearest, mean)
+        own = [tabled(rate.values[i] or 0.0) for rate in limited]
+        table.add_row(str(i + 1), f"{terms.shown(reward):.4f}", f"{loss:.4f}{share}", *own, nearest, mean)
     return table
 
 

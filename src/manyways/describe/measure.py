@@ -45,7 +45,7 @@ def measures(plans: Plans | Survey) -> list[Measure]:
         rows += [_touching(survey, *pair) for pair in names.items() if outside_goal(mdp, pair[0]).any()]
     if survey.episodes is not None:
         rows += _ends(survey.episodes)
-        rows += _in_time(survey.plans)
+        rows += in_time(survey.plans)
     rows += [_time(survey, *pair) for pair in names.items()]
     rows += _beside(survey)
     return [row for row in rows if any(value is not None for value in row.values)]
@@ -100,8 +100,11 @@ def _ends(episodes: Episodes) -> list[Measure]:
     return [*rows, Measure("steps per episode", episodes.steps, "steps", 0, meaning)]
 
 
-def _in_time(plans: Plans) -> list[Measure]:
-    """How many episodes reach the goal before the environment cuts them off, step by step through the chain of each plan."""
+def in_time(plans: Plans) -> list[Measure]:
+    """How many episodes reach the goal before the environment cuts them off, step by step through the chain of each plan.
+
+    Empty where there is no such limit.
+    """
     mdp, limit = plans.mdp, plans.mdp.time_limit
     if limit is None or "goal" not in mdp.ends or limit * mdp.transitions.nnz > MOST_WORK:
         return []

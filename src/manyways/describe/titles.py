@@ -14,6 +14,8 @@ The first of these that holds is the title of a plan:
    title by one of the other rules; its loss where there is no such part.
 8. The part of its rule in which it differs from all others, or its loss.
 
+A plan that is equal to better ones, or to earlier ones that are as good, says so before all of these: "The same as plan 1".
+
 Plans with the same title get a qualifier: for which the same shares are required, then however small the part is in which they
 differ, and their numbers if nothing can be said.
 """
@@ -49,13 +51,24 @@ def titles_of(context: Context) -> list[str]:
     titles: list[str | None] = [None] * context.plans.k
     ordered = np.argsort(-context.plans.rewards, kind="stable").tolist()
     habits = habits_of(context.survey, context.rules)
+    equal = [_same_as(context, plan, ordered[: ordered.index(plan)]) for plan in range(context.plans.k)]
     for rank, plan in enumerate(ordered):
-        titles[plan] = _own_title(context, plan, ordered[:rank], habits[plan])
+        if equal[plan] is None:
+            titles[plan] = _own_title(context, plan, ordered[:rank], habits[plan])
     leaders = [plan for plan, title in enumerate(titles) if title is not None]
     for plan in ordered:
         if titles[plan] is None:
-            titles[plan] = _by_loss(context, plan, leaders)
+            titles[plan] = equal[plan] or _by_loss(context, plan, leaders)
     return _distinct(context, [raised(title) for title in titles if title is not None])
+
+
+def _same_as(context: Context, plan: int, better: list[int]) -> str | None:
+    """That it is equal to some of the plans before it; None if it is not."""
+    x = context.plans.occupancies
+    equal = sorted(other for other in better if np.abs(x[plan] - x[other]).sum() <= NEVER)
+    if not equal:
+        return None
+    return f"the same as plan{'s' if len(equal) > 1 else ''} {joined([str(other + 1) for other in equal])}"
 
 
 def _own_title(context: Context, plan: int, better: list[int], habit: str | None) -> str | None:

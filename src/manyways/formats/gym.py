@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
+from operator import index
 from typing import Any
 from urllib.parse import urlencode
 
@@ -129,7 +130,7 @@ def model_of(
     if not hasattr(inner, "P"):
         raise SourceError(
             f"{name} has no table of its dynamics (`env.unwrapped.P`), so it cannot be read as a model; if its states can be "
-            "counted, describe its steps with three functions: mw.explore(start, actions, outcomes)"
+            "counted, describe it by its start and two functions: mw.explore(start, actions, outcomes)"
         )
     table = _Table.of(inner, name)
     start, details = _start(env, table.n), _details(inner, table.n)
@@ -169,12 +170,19 @@ class _Table:
 
     @classmethod
     def of(cls, inner: Any, name: str) -> _Table:
-        rows = [
-            (s, a, float(p), int(t), float(r), bool(ended))
-            for s, actions in inner.P.items()
-            for a, outcomes in actions.items()
-            for p, t, r, ended in outcomes
-        ]
+        try:
+            rows = [
+                (index(s), index(a), float(p), index(t), float(r), bool(ended))
+                for s, actions in inner.P.items()
+                for a, outcomes in actions.items()
+                for p, t, r, ended in outcomes
+            ]
+        except (AttributeError, TypeError, ValueError) as error:
+            raise SourceError(
+                f"{name}: its table of dynamics must have the form P[state][action] = [(probability, next state, reward, ended), "
+                f"...], where states and actions are integers, as in Gymnasium ({error}); for other states, describe it by its "
+                "start and two functions: mw.explore(start, actions, outcomes)"
+            ) from None
         if not rows:
             raise ModelError(f"{name} has an empty table of dynamics")
         state, action, chance, target, reward, ended = (np.array(column) for column in zip(*rows, strict=True))
@@ -258,8 +266,8 @@ def _start(env: Any, n: int) -> Floats:
         if not isinstance(first, (int, np.integer)) or not 0 <= first < n:
             raise SourceError(
                 f"{type(env.unwrapped).__name__} starts with the observation {first!r:.60}, which is not the number of a state "
-                "of its table; describe its steps with three functions: mw.explore(start, actions, outcomes), whose plans act on "
-                "such observations"
+                "of its table; describe it by its start and two functions: mw.explore(start, actions, outcomes), whose plans act "
+                "on such observations"
             )
         start[first] += 1 / RESETS
     return start
@@ -364,8 +372,23 @@ def _make(name: str, keywords: dict[str, Any], source: str) -> tuple[Any, str, i
                 env = gymnasium.make(name, max_episode_steps=-1, **keywords)
             return env, name, gymnasium.spec(name).max_episode_steps
         except Exception as error:  # environments raise any kind of error for keywords that they do not accept
-            message = f"{error}".strip() or type(error).__name__
-            raise SourceError(f"{source}: Gymnasium cannot make it: {message.splitlines()[0]}") from None
+            raise SourceError(f"{source}: Gymnasium cannot make it: {_reason(error, keywords)}") from None
+
+
+def _reason(error: Exception, keywords: dict[str, Any]) -> str:
+    """Why an environment cannot be made, in one line."""
+    if isinstance(error, KeyError):
+        given = next((name for name, value in keywords.items() if value == error.args[0]), None)
+        if given is not None:
+            known = f"; the maps are {', '.join(_map_names())}" if given == "map_name" else ""
+            return f"it does not accept {given}={error.args[0]}{known}"
+    return (f"{error}".strip() or type(error).__name__).splitlines()[0]
+
+
+def _map_names() -> list[str]:
+    from gymnasium.envs.toy_text.frozen_lake import MAPS
+
+    return list(MAPS)
 
 
 def _newest(gymnasium: Any, name: str) -> str:

@@ -45,6 +45,7 @@ LARGEST_YAML = 2**16
 DEEPEST_YAML = 16
 """How deep lists and mappings may be nested in the YAML file; a map needs two levels."""
 UNITS = ("m", "cells")
+UNKNOWN = 205
 GREY_PNM = (b"P2", b"P5")
 """How PGM files begin: plain (numbers as text) and raw (one or two bytes per pixel)."""
 
@@ -98,6 +99,12 @@ def read_nav2(
     image = path.parent / described.image
     brightness, white = read_image(read_bytes(image, LARGEST_MAP_FILE), image.name)
     blocked = (brightness if described.negate else white - brightness) / white >= described.free
+    if white == 255 and ((brightness == UNKNOWN) & ~blocked).any():
+        warnings.warn(
+            f"{name}: pixels of brightness {UNKNOWN}, by which map servers mark what is unknown, are free by this map's "
+            f"free_thresh of {described.free:g}; to block them, set free_thresh: 0.196",
+            stacklevel=2,
+        )
     if coarsen > min(blocked.shape):
         raise SettingError(
             f"{name}: cells of {coarsen} x {coarsen} pixels do not fit the image, which has "

@@ -37,6 +37,7 @@ from manyways.files.spreadsheet_cells import cell, text_of
 from manyways.formats.format import FORMATS, Format, any_text
 from manyways.model.as_arrays import names_of_states
 from manyways.model.building import summed_by_choice
+from manyways.model.graph import END
 from manyways.model.mdp import MDP
 from manyways.model.variables import LONGEST_TEXT, Values, parsed
 from manyways.types import Floats, Ints
@@ -55,7 +56,7 @@ SPELLINGS = {
 NEEDED = ("state", "action", "next")
 COLUMNS = ("state", "action", "next", "prob", "reward", "start", "label")
 SEPARATORS = ",;\t|"
-END, STAY = "end", "stay"
+STAY = "stay"
 CHUNK = 200_000
 LARGEST_TABLE, LARGEST_WORKBOOK = 2**33, 2**28
 """In bytes. A table is read piece by piece; a workbook, which is compressed, is read as a whole."""
@@ -71,6 +72,7 @@ def read_csv(path: Path) -> MDP:
     with open_regular(path, LARGEST_TABLE) as file, warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # rows with more cells than columns
         warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # text among numbers, which is looked at below
+        separator = ""
         try:
             separator = _separator(file.readline().decode("utf-8-sig"))
             file.seek(0)
@@ -90,7 +92,7 @@ def read_csv(path: Path) -> MDP:
             raise SourceError(f"{path} is not UTF-8 text; save it as 'CSV UTF-8'") from None
         except (pd.errors.ParserError, pd.errors.EmptyDataError, pd.errors.ParserWarning) as problem:
             raise SourceError(
-                f"{path} is not a CSV table with a line of column names: {str(problem).strip()}"
+                f"{path} is not a CSV table with a line of column names: {_reason(problem, separator)}"
             ) from None
 
 
@@ -307,6 +309,15 @@ def _different(states: Ints, cells: Any) -> list[tuple[int, Any]]:
 def _separator(header: str) -> str:
     """The most frequent of the separators in the first line."""
     return max(SEPARATORS, key=header.count)
+
+
+def _reason(problem: Exception, separator: str) -> str:
+    """Why pandas cannot read a table."""
+    text = str(problem).strip()
+    longer = re.search(r"Length of header|Expected \d+ fields", text)
+    if separator != "," or longer is None:
+        return text
+    return f"rows have more cells than there are columns ({text}); where numbers have a decimal comma, use semicolons between columns"
 
 
 def _model(table: _Table, frames: Iterable[Any], name: str) -> MDP:

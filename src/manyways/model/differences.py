@@ -28,6 +28,21 @@ def model_differences(mdp: MDP, planned: MDP) -> list[str]:
     return [*found, *(f"label {name!r}" for name in sorted(names))]
 
 
+def perhaps_reordered(mdp: MDP, planned: MDP) -> bool:
+    """Whether two models whose transitions differ may be the same one with its states or choices in another order: they
+    have the same rewards and probabilities, each as often."""
+    pairs = (
+        (mdp.reward, planned.reward),
+        (mdp.transitions.data, planned.transitions.data),
+        (mdp.start, planned.start),
+        (np.diff(mdp.first_choice), np.diff(planned.first_choice)),
+        (np.diff(mdp.transitions.indptr), np.diff(planned.transitions.indptr)),
+    )
+    return "transitions" in model_differences(mdp, planned) and all(
+        np.array_equal(np.sort(a), np.sort(b)) for a, b in pairs
+    )
+
+
 def _label(mdp: MDP, name: str) -> bytes | None:
     return mdp.labels[name].tobytes() if name in mdp.labels else None
 

@@ -25,6 +25,8 @@ from manyways.model.search import collapse, peeled, reachable
 from manyways.types import Bools, Ints, Sparse
 
 NAMED_AT_MOST = 4
+END = "end"
+"""The label of states that are not left, such as those of a table without rows of their own."""
 BANS = ("without", "without_action")
 """The settings of a source that ban something."""
 
@@ -43,6 +45,14 @@ def levels_towards(mdp: MDP, targets: Bools) -> Ints:
 def reachable_from_start(mdp: MDP) -> Bools:
     """(S,) the states that some policy can reach from the start distribution."""
     return reachable(state_graph(mdp), mdp.start > 0)
+
+
+def never_left(mdp: MDP) -> Bools:
+    """(S,) the states in which every choice stays."""
+    matrix, left = mdp.transitions, np.zeros(mdp.n_states, bool)
+    state = np.repeat(mdp.choice_state, np.diff(matrix.indptr))
+    left[state[(matrix.indices != state) & (matrix.data > 0)]] = True
+    return ~left
 
 
 def recurrent_core(mdp: MDP) -> Bools:
@@ -108,6 +118,17 @@ def _can_stay_out_of(mdp: MDP, states: Bools) -> Bools:
     return peeled(mdp.transitions, mdp.first_choice, states, np.zeros(mdp.n_choices, bool))[0]
 
 
+def _without_rows(mdp: MDP) -> str:
+    """States of a table without rows of their own may be names that are misspelt: ask to check them."""
+    ends = mdp.labels.get(END)
+    if ends is None or not never_left(mdp)[ends].all():
+        return ""
+    names = [repr(mdp.state_name(int(s))) for s in np.flatnonzero(ends)]
+    more = f" and {len(names) - NAMED_AT_MOST} more" if len(names) > NAMED_AT_MOST else ""
+    lead = "leads" if len(names) == 1 else "lead"
+    return f"check the spelling of {', '.join(names[:NAMED_AT_MOST])}{more}, which {lead} nowhere; "
+
+
 def _refuse(mdp: MDP) -> NoReturn:
     components = end_components(mdp)
     named = []
@@ -131,7 +152,7 @@ def _refuse(mdp: MDP) -> NoReturn:
         )
     raise NotWeaklyAccessible(
         f"{mdp.name}{without} is not weakly accessible: a policy can stay forever in each of {len(components)} separate sets of "
-        f"states, {listing}, so the long-run average depends on the start; ",
+        f"states, {listing}, so the long-run average depends on the start; {_without_rows(mdp)}",
         in_python=f"{less}{restrict}use Discounted(0.99), or make the final states lead back to the start with "
         "mdp.restarting_at(states)",
         on_command_line=f"{less}use --discount 0.99, or restart episodes at the states of a label with --restart LABEL",

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from typing import Protocol
 
+import numpy as np
+
 from manyways.describe.wording import joined, number, percent, quantity, terms_of
+from manyways.model.episodes import episode_ends
 from manyways.model.mdp import MDP
 from manyways.polytope import Criterion, Episodic, Limits
 from manyways.types import Floats
@@ -22,6 +25,12 @@ class LimitedPlans(Protocol):
     def criterion(self) -> Criterion: ...
     @property
     def limits(self) -> Limits: ...
+    @property
+    def rewards(self) -> Floats: ...
+    @property
+    def occupancies(self) -> Floats: ...
+    @property
+    def optimal_reward(self) -> float: ...
     @property
     def kept_below(self) -> tuple[int, ...]: ...
     @property
@@ -42,8 +51,12 @@ def guarantee(plans: LimitedPlans) -> str | None:
     parts = []
     if limits.floor is not None:
         edge = "at most" if terms.sign < 0 else "at least"
-        within = "" if limits.slack is None else f", within {percent(limits.slack)} of the best possible"
-        parts.append(f"{who} {terms.verb}s {edge} {number(_safe(limits.floor, terms.sign))} {unit}{within}.")
+        if limits.slack is None:
+            within = f"; the best possible is {number(terms.shown(plans.optimal_reward))}"
+        else:
+            within = f", within {percent(limits.slack)} of the best possible"
+        least = number(_safe(limits.floor, terms.sign))
+        parts.append(f"{who} {terms.verb}s {edge} {least} {unit}{within}{length_of_best(plans)}.")
     if limits.way is not None:
         longer = "" if limits.longer is None else f", at most {percent(limits.longer)} more than the shortest way"
         parts.append(f"{who} reaches the goal in at most {quantity(limits.way)} steps on average{longer}.")
@@ -58,6 +71,19 @@ def guarantee(plans: LimitedPlans) -> str | None:
     return " ".join(parts) or None
 
 
+def length_of_best(plans: LimitedPlans) -> str:
+    """The words after "best possible" where a longer mean episode might earn more: " among plans whose episodes last at most
+    100 steps on average". Empty where the best plan needs less than that, since then no longer episode earns more."""
+    criterion, ends = plans.criterion, episode_ends(plans.mdp)
+    if not isinstance(criterion, Episodic) or criterion.longest is None or ends is None:
+        return ""
+    best = int(np.argmax(plans.rewards))
+    is_best = plans.optimal_reward - plans.rewards[best] <= 1e-9 * abs(plans.optimal_reward)
+    if is_best and float(plans.occupancies[best] @ ends) * criterion.longest > 1 + 1e-6:
+        return ""
+    return f" among plans whose episodes last at most {quantity(criterion.longest)} steps on average"
+
+
 def _safe(floor: float, sign: int) -> float:
     """A least value as it is shown, rounded to three digits so that it promises no more than it should."""
     if floor == 0:
@@ -68,11 +94,20 @@ def _safe(floor: float, sign: int) -> float:
 
 
 def fewer_ways(plans: LimitedPlans) -> str | None:
-    """ "3 different ways were found within 10 % of the best; one more would be like plan 2." """
+    """ "3 different ways were found within 10 % of the best; one more would be like plan 2; more slack may
+    allow more." """
     if plans.asked is None or plans.k >= plans.asked or (plans.like is None and not len(plans.avoided)):
         return None
     like = "one of the plans to be replaced" if plans.like is None else f"plan {plans.like + 1}"
-    return f"{ways_found(plans.k, plans.limits)}; one more would be like {like}."
+    return f"{ways_found(plans.k, plans.limits)}; one more would be like {like}{_may_allow_more(plans.limits)}."
+
+
+def _may_allow_more(limits: Limits) -> str:
+    """Which limit to loosen: "; more slack may allow more"."""
+    value = None if limits.floor is None else "a lower floor" if limits.slack is None else "more slack"
+    way = None if limits.way is None else "longer ways"
+    loosened = [words for words in (value, way) if words is not None]
+    return f"; {' or '.join(loosened)} may allow more" if loosened else ""
 
 
 def ways_found(count: int, limits: Limits) -> str:

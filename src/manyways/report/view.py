@@ -19,6 +19,7 @@ from manyways.describe.survey import negligible
 from manyways.describe.wording import joined, raised, terms_of
 from manyways.errors import SettingError
 from manyways.model.mdp import MDP
+from manyways.plans.guarantee import length_of_best
 from manyways.plans.planset import PlanSet
 from manyways.plans.route import likely_route
 from manyways.report.chart import price_chart
@@ -245,9 +246,14 @@ def _promise(plans: PlanSet) -> str:
     who = f"These plans {terms.verb}" if plans.k > 1 else f"It {terms.verb}s"
     if best <= negligible(plans):
         span = " to ".join(dict.fromkeys(f"{end:.4g}" for end in ends))
-        return f"{who} {span} {plans.criterion.unit}, where no plan can {terms.beyond} than {best:.4g}."
+        return f"{who} {span} {plans.criterion.unit}, where no plan can {terms.beyond} than {best:.4g}{_cap(plans)}."
     span = " to ".join(dict.fromkeys(_percent_of_best(end / best) for end in ends))
-    return f"{who} {span} % of what the very best plan {terms.verb}s."
+    return f"{who} {span} % of what the very best plan {terms.verb}s{_cap(plans)}."
+
+
+def _cap(plans: PlanSet) -> str:
+    """The longest mean length of an episode, where the best plan needs it and the guarantee does not say it."""
+    return "" if plans.limits.floor is not None else length_of_best(plans)
 
 
 def _percent_of_best(share: float) -> str:
