@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, expect
 import manyways as mw
 from browser import needs_browser, opened, running_browser
 from luck import trips_by_luck
-from manyways.describe.wording import quantity, terms_of
+from manyways.describe.wording import percent, quantity, terms_of
 from manyways.gallery import example_file
 from manyways.model.episodes import episode_ends
 from manyways.report import outcomes, view_of
@@ -38,8 +38,9 @@ def test_the_table_of_closures_says_what_survival_computes(rooms, view):
     found = mw.survival(rooms, [doors[name] for name in closing["names"]])
     for i in range(rooms.k):
         for j in range(len(closing["names"])):
-            steps = float(found.closed.steps[i, j])
-            assert closing["rows"][i][j] == {"text": quantity(steps), "lost": not found.survivors[i, j]}
+            chance, steps = float(found.closed.reaches[i, j]), float(found.closed.steps[i, j])
+            text = quantity(steps) if chance >= 1 - 1e-6 else percent(chance)
+            assert closing["rows"][i][j] == {"text": text, "lost": not found.survivors[i, j]}
     assert [own["sentence"] for own in view["data"]["closures"]] == [found.sentence(j) for j in range(len(doors))]
     assert [own["lost"] for own in view["data"]["closures"]] == [
         np.flatnonzero(~found.survivors[:, j]).tolist() for j in range(len(doors))
