@@ -31,8 +31,8 @@ TOLD = re.compile(
     rf"(?:; (?:(?P<twentieth>1 in 20 earns)|(?P<share>{PERCENT}) of its trips earn) (?P<low>{NUMBER})(?P<less> or less)?)?\."
 )
 WORST = re.compile(
-    rf"Worst off (?:at|in) (?P<state>.+), where (?P<met>{PERCENT}) of its trips come: reward (?P<ahead>{NUMBER}) is still to come there, "
-    rf"(?P<first>{NUMBER}) at the start\."
+    rf"Its worst place is (?P<state>.+), on (?P<met>{PERCENT}) of its trips: from there it still earns (?P<ahead>{NUMBER}), "
+    rf"from the start (?P<first>{NUMBER})\."
 )
 
 

@@ -62,7 +62,7 @@ def test_what_is_said_of_a_trip_is_so_for_many_trips(rooms, view):
         r"One trip earns (\S+) on average \(median (\S+)\); (1 in 20 earns|\S+ % of its trips earn) (\S+) or less\."
     )
     worst = re.compile(
-        r"Worst off at (\S+), where (\S+) % of its trips come: reward (\S+) is still to come there, (\S+) at"
+        r"Its worst place is (\S+), on (\S+) % of its trips: from there it still earns (\S+), from the start (\S+)\."
     )
     ends, names = episode_ends(rooms.mdp), [rooms.mdp.state_name(s) for s in range(rooms.mdp.n_states)]
     for i, card in enumerate(view["cards"][:3]):
