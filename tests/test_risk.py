@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import manyways as mw
 from luck import trips_by_luck, within
+from manyways.describe.wording import REWARDS
 from manyways.model.episodes import episode_ends
 from manyways.risks import unit_of
 from problems import random_accessible_mdp
@@ -110,3 +111,20 @@ def test_trips_that_may_never_end():
 def test_models_without_trips_are_refused():
     with pytest.raises(mw.SettingError, match="neither episodes nor a goal"):
         mw.risk(mw.plan(mw.MDP.from_transitions([("a", "go", "b", 1.0, 0.0), ("b", "go", "a", 1.0, 1.0)]), 1))
+
+
+def test_the_start_is_no_worst_place():
+    """Whatever comes after the start is better, and then nothing is said; a detour that is taken by bad luck is worse."""
+    rows = [("home", "go", "work", 1.0, -1.0), ("work", "on", "home", 1.0, 5.0)]
+    labels = {"goal": ["work"]}
+    (card,) = mw.risk(mw.plan(mw.MDP.from_transitions(rows, labels=labels, start="home"), 1))
+    assert card.worst is None or card.worst.name == "work"
+    rows = [
+        ("home", "go", "work", 0.75, -1.0),
+        ("home", "go", "mud", 0.25, -1.0),
+        ("mud", "wade", "work", 1.0, -7.0),
+        rows[1],
+    ]
+    (card,) = mw.risk(mw.plan(mw.MDP.from_transitions(rows, labels=labels, start="home"), 1))
+    told = card.worst.sentence(REWARDS)
+    assert told == "Its worst place is mud, on 25 % of its trips: from there it still earns -2, from the start 2.25."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from manyways.describe.wording import joined, percent
 from manyways.formats.writer import write_model
 from manyways.model.episodes import episode_ends
 from manyways.model.occupancy import chain, deterministic, long_run_occupancy
+from manyways.model.trips import trips_of
 from problems import all_deterministic_policies, random_accessible_mdp
 
 CUT = 200
@@ -34,7 +36,7 @@ def test_outcomes_are_those_of_many_trips():
                 continue
             run = trips_by_luck(model, policy, ends, 100_000, 2000, seed=10 * j + i)
             assert run.reached.all()
-            assert found.closed.reaches[i, j] == 1.0
+            assert found.closed.reaches[i, j] == pytest.approx(1.0, abs=1e-9)
             assert within(found.closed.steps[i, j], run.steps - 1)  # the step back from the goal is no part of the way
             mean = run.returns - found.closed.values[i, j] * run.steps  # zero on average, if the value is right
             assert within(0.0, mean)
@@ -60,6 +62,120 @@ def test_a_trip_may_fail():
         run = trips_by_luck(model, policy, ends, 100_000, CUT, seed=j, goal=goal)  # many trips take longer than that
         assert within(model.start @ cut, run.reached)
     assert (found.closed.values <= found.replanned.values + 1e-9)[~np.isnan(found.closed.values)].all()
+
+
+# ---- what practically never happens -------------------------------------------------------------
+
+
+def speckled_hall(folder) -> str:
+    """A nav2 map of 60 x 44 pixels: two halls, joined by a north and a south corridor with a speckled wall."""
+    free = np.zeros((44, 60), bool)
+    free[2:42, 2:22] = free[2:42, 38:58] = True
+    free[6:11, 22:38] = free[33:38, 22:38] = True
+    free[10, 26] = free[6, 31] = free[37, 33] = free[20, 2] = False
+    pixels = np.where(free, 254, 0).astype(np.uint8)
+    (folder / "hall.pgm").write_bytes(b"P5\n60 44\n255\n" + pixels.tobytes())
+    (folder / "hall.yaml").write_text(
+        "image: hall.pgm\nresolution: 0.1\norigin: [0, 0, 0]\nnegate: 0\noccupied_thresh: 0.65\nfree_thresh: 0.25\n"
+    )
+    return f"{folder / 'hall.yaml'}?start=0.5,2.2&goal=5.5,2.2&coarsen=2"
+
+
+def followed(mdp: mw.MDP, closed: np.ndarray, policy: np.ndarray, most: int) -> tuple[float, float]:
+    """The chance that a trip reaches the goal within so many steps where moves into `closed` fail, and the mean number of
+    steps of those that do: step by step, on a table of its own."""
+    table = np.zeros((mdp.n_states, mdp.n_states))
+    for x in np.flatnonzero(policy):
+        here = mdp.choice_state[x]
+        for next_state, chance in zip(*mdp.transitions[[x]].nonzero()[1:], mdp.transitions[[x]].data, strict=True):
+            fails = closed[next_state] and not closed[here]
+            table[here, here if fails else next_state] += policy[x] * chance
+    now, goal, arrived, steps = mdp.start.copy(), mdp.labels["goal"], 0.0, 0.0
+    for step in range(1, most + 1):
+        now = now @ table
+        arrived, steps = arrived + now[goal].sum(), steps + step * now[goal].sum()
+        now[goal] = 0.0
+    return arrived, steps / arrived if arrived else np.nan
+
+
+def test_a_closure_that_a_plan_practically_never_meets_does_not_matter(tmp_path):
+    """A robot may slip, with a chance of 1e-14, to where its way leads to the closed passage, and then stays there for 1e15
+    steps. It has a mean length of its own, and it is not that of the trips that people see."""
+    plans = mw.plan(speckled_hall(tmp_path), 2, slack=0.3)
+    mdp = plans.mdp
+    rows = np.array([cell // mdp.layout.shape[1] for cell in mdp.layout.cells])
+    columns = np.array([cell % mdp.layout.shape[1] for cell in mdp.layout.cells])
+    middle = abs(columns - mdp.layout.shape[1] // 2) <= 1
+    passages = [
+        mw.Closure(name, middle & half, np.zeros(mdp.n_choices, bool))
+        for name, half in (("north", rows < 11), ("south", rows > 11))
+    ]
+    found = mw.survival(plans, passages)
+    assert found.survivors.sum(axis=0).tolist() == [1, 1]  # one plan goes by each passage
+    with np.errstate(all="ignore"):
+        lengths = [
+            float(trip.start @ trip.solved(np.ones(len(trip.start))))
+            for closure in passages
+            for policy in plans.policies
+            for trip in [trips_of(closure.applied(mdp)).of(policy)]
+        ]
+    assert not all(0 < length < 1e6 for length in lengths)  # in double precision they mean nothing
+    for j, closure in enumerate(passages):
+        for i, policy in enumerate(plans.policies):
+            chance, steps = followed(mdp, closure.states, policy, found.deadline)
+            assert found.closed.reaches[i, j] == pytest.approx(chance, abs=1e-9)
+            if found.survivors[i, j]:
+                assert found.closed.steps[i, j] == pytest.approx(steps, rel=1e-9)
+                assert found.closed.steps[i, j] == pytest.approx(found.open.steps[i], rel=1e-3)
+                assert found.closed.values[i, j] == pytest.approx(found.open.values[i], rel=1e-3)
+                run = trips_by_luck(closure.applied(mdp), policy, episode_ends(mdp), 20_000, 2000, seed=j)
+                assert run.reached.all()
+                assert within(found.closed.steps[i, j], run.steps - 1)
+    assert np.isfinite(found.closed.values).all()
+    for j in range(2):
+        told = found.sentence(j)
+        assert "nan" not in told
+        assert f"plan {int(np.argmax(found.survivors[:, j])) + 1} still reaches the goal" in told
+
+
+def pocket(slip: float, out: float, deep: int) -> mw.MDP:
+    """Ten steps to the goal, from each of which one may slip into a pocket. Out of it lead `deep` lucky steps in a row."""
+    rows = [(f"way {n}", "go", f"way {n + 1}" if n < 9 else "home", 1 - slip, -1.0) for n in range(10)]
+    rows += [(f"way {n}", "go", "pocket 1", slip, -1.0) for n in range(10)]
+    for n in range(1, deep + 1):
+        rows += [(f"pocket {n}", "climb", f"pocket {n + 1}" if n < deep else "way 0", out, -1.0)]
+        rows += [(f"pocket {n}", "climb", "pocket 1", 1 - out, -1.0)]
+    rows += [("home", "again", "way 0", 1.0, 5.0)]
+    return mw.MDP.from_transitions(rows, labels={"goal": ["home"]}, start="way 0")
+
+
+@pytest.mark.parametrize(("slip", "out", "deep"), [(2**-40, 2**-12, 5), (2**-6, 2**-12, 5), (2**-6, 0.5, 2)])
+def test_chances_and_steps_by_the_deadline_are_exact(slip, out, deep):
+    """In rational arithmetic, for pockets that one comes out of after two steps, and after 1e18."""
+    mdp = pocket(slip, out, deep)
+    plans = mw.plan(mdp, 1, floor=-100.0)
+    found = mw.survival(plans, mw.closures(mdp, actions="again"))
+    names = [mdp.state_name(s) for s in range(mdp.n_states)]
+    table = [[(j, Fraction(float(p))) for j, p in enumerate(row) if p] for row in mdp.transitions.toarray()]
+    now, arrived, steps = [Fraction(int(name == "way 0")) for name in names], Fraction(0), Fraction(0)
+    most = min(found.deadline, 400)
+    for step in range(1, most + 1):
+        then = [Fraction(0)] * len(names)
+        for own, row in zip(now, table, strict=True):
+            for j, chance in row:
+                then[j] += own * chance
+        home = names.index("home")
+        arrived, steps = arrived + then[home], steps + step * then[home]
+        then[home] = Fraction(0)
+        now = then
+    trips = trips_of(mdp)
+    trip = trips.of(plans.policies[0])
+    known = trip.within(most, trips.passing(trip))
+    assert known.chance == pytest.approx(float(arrived), abs=1e-12)
+    assert known.steps == pytest.approx(float(steps / arrived), rel=1e-10)
+    assert found.open.reaches[0] >= known.chance - 1e-12
+    if deep == 2:  # nobody is late
+        assert found.open.steps[0] == pytest.approx(known.steps, rel=1e-10)
 
 
 @settings(max_examples=15)

@@ -19,6 +19,7 @@ from math import gcd, isfinite, sqrt
 import numpy as np
 from scipy import sparse
 
+from manyways.describe.wording import Terms, number, percent, short
 from manyways.errors import SettingError
 from manyways.kernels import returns
 from manyways.kernels.threads import one_blas_thread
@@ -74,7 +75,7 @@ class Returns:
 
 @dataclass(frozen=True)
 class WorstPlace:
-    """The state on the way from which least is still to come.
+    """The state on the way from which least is still to come; not the start, if there is only one.
 
     Attributes:
         state: its number.
@@ -91,6 +92,16 @@ class WorstPlace:
     to_come: float
     at_start: float
     reaches: float
+
+    def sentence(self, terms: Terms, whose: str = "Its") -> str:
+        """What is still to come there; empty if it is no worse than the start, or on every trip."""
+        if self.met >= 1 or self.to_come >= self.at_start:
+            return ""
+        ahead, first = (number(float(terms.shown(value))) for value in (self.to_come, self.at_start))
+        return (
+            f"{whose} worst place is {short(self.name)}, on {percent(self.met)} of its trips: from there it still {terms.verb}s "
+            f"{ahead}, from the start {first}."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,7 +247,7 @@ def _worst(mdp: MDP, trip: Trip, to_come: Floats) -> WorstPlace | None:
         unit = np.zeros(len(trip.start))
         unit[at] = 1.0
         met = float(trip.visits[at] / trip.solved(unit)[at])
-        if met >= NOTICED:
+        if met >= NOTICED and trip.start[at] < 1:
             state = int(trip.states[at])
             first = float(trip.start @ to_come)
             chance = float(np.clip(reaches[at], 0.0, 1.0))

@@ -1,14 +1,18 @@
 """Which plans survive: what each plan of a set still does if something is closed and nobody told it.
 
 For every plan and closure, from the chain of the plan in the closed model: the chance that a trip still reaches the goal, the
-steps it takes, and the value of the plan; the same for a plan that was made with the closure known, and for the set, of which
-somebody may pick the best plan. A plan that meets the closed part keeps trying, because that is what its policy says.
+steps of the trips that do, and the value of the plan; the same for a plan that was made with the closure known, and for the set,
+of which somebody may pick the best plan. A plan that meets the closed part keeps trying, because that is what its policy says.
+
+A trip has a deadline, `PATIENCE` times the mean length of a trip of the slowest plan with nothing closed. One that comes later
+does not count as reaching the goal, and where a model's value is the long run of one trip after another, the next one begins then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 
 import numpy as np
 
@@ -28,9 +32,11 @@ from manyways.polytope.twins import THREADS_FROM
 from manyways.types import Bools, Floats, Ints
 
 NEVER = 1e-6
-"""A plan that reaches the goal less often than this does not count as reaching it."""
-CERTAIN = 1e-9
-"""A plan that misses the goal less often than this reaches it for certain."""
+"""A plan that reaches the goal less often than this practically never does; one that misses it less often, practically always."""
+PATIENCE = 100
+"""A trip that takes more than so many times as long as those of the slowest plan with nothing closed does not count as reaching
+the goal. Where moves slip, a plan surely comes out of every place, if only after 1e17 steps; such a place, met with a chance of
+1e-14, would make up its mean."""
 UNKNOWN = "none found"
 """In place of an outcome: no plan was found for a closed model, or the chain of a plan could not be solved."""
 LONGER = 2.0
@@ -42,8 +48,8 @@ class Outcomes:
     """What becomes of several plans, in arrays of one shape.
 
     Attributes:
-        reaches: the chance that a trip reaches the goal; NaN in models without trips.
-        steps: the mean number of steps to it; NaN where a trip may never end.
+        reaches: the chance that a trip reaches the goal by the deadline; NaN in models without trips.
+        steps: the mean number of steps of the trips that do; NaN where none does.
         values: by the criterion of the set; NaN where the plan has none, as a value per episode if no episode ends.
     """
 
@@ -64,6 +70,7 @@ class Survival:
         closed: (k, J) each plan with each closure.
         replanned: (J,) the best plan for each closure, made with the closure known.
         has_goal: whether trips have a goal; otherwise every end counts as one.
+        deadline: a trip that takes more steps has not reached the goal; 0 in models without trips.
     """
 
     plans: PlanSet
@@ -73,6 +80,7 @@ class Survival:
     closed: Outcomes
     replanned: Outcomes
     has_goal: bool
+    deadline: int
 
     @property
     def has_trips(self) -> bool:
@@ -95,7 +103,7 @@ class Survival:
         """(k, J) the plans that reach the goal as surely as with nothing closed, and in at most `LONGER` times the steps.
 
         Where moves slip, a plan that keeps trying a closed door comes round it by luck, after a long time."""
-        sure = (self.closed.reaches >= self.open.reaches[:, None] - 1e-9) & (self.closed.reaches > NEVER)
+        sure = (self.closed.reaches >= self.open.reaches[:, None] - NEVER) & (self.closed.reaches > NEVER)
         late = self.closed.steps > LONGER * self.open.steps[:, None]
         return sure & ~late
 
@@ -104,9 +112,9 @@ class Survival:
         told = self._closed_told(self.closures[j])
         if not self.has_trips:
             return f"{told}, {self._values_told(j)}."
-        if self.replanned.reaches[j] <= 0 and self.best_reaches[j] <= 0:
+        if self.replanned.reaches[j] <= NEVER and self.best_reaches[j] <= NEVER:
             return f"{told}, no plan at all {self._does}."
-        certain = self.closed.reaches[:, j] >= 1 - CERTAIN
+        certain = self.closed.reaches[:, j] >= 1 - NEVER
         sure = np.flatnonzero(self.survivors[:, j] & certain)
         if len(sure):
             return f"{told}, {self._who(sure, 'still ')}{self._steps_told(sure, j)}."
@@ -122,11 +130,11 @@ class Survival:
     def _chance_told(self, j: int) -> str:
         """What the surest plan does, where none gets through for certain and in time."""
         reaches, steps = self.closed.reaches[:, j], self.closed.steps[:, j]
-        if reaches.max() <= 0:
-            would = f"; {self._made_for_it} would" if self.replanned.reaches[j] > 0 else ""
+        if reaches.max() <= NEVER:
+            would = f"; {self._made_for_it} would" if self.replanned.reaches[j] > NEVER else ""
             return f"no plan of the set {self._does}{would}"
         likely = int(np.lexsort((np.nan_to_num(steps, nan=np.inf), -reaches))[0])
-        if reaches[likely] >= 1 - CERTAIN:
+        if reaches[likely] >= 1 - NEVER:
             return f"plan {likely + 1} {self._does} only by luck{self._steps_told(np.array([likely]), j)}"
         chance = percent(float(reaches[likely]))
         surest = np.flatnonzero([percent(float(other)) == chance for other in reaches])
@@ -162,7 +170,7 @@ class Survival:
             return ""
         least = f", {'at best ' if len(sure) > 1 else ''}in {counted(float(np.nanmin(steps)), 'step')}"
         chance = float(self.replanned.reaches[j])
-        if chance < 1 - CERTAIN:
+        if chance < 1 - NEVER:
             return f"{least}; {self._made_for_it} does in {percent(chance)} of all trips"
         return f"{least}; {self._made_for_it} takes {counted(again, 'step')}"
 
@@ -180,7 +188,7 @@ class Survival:
             return UNKNOWN
         if not self.has_trips:
             return self._value_told(value)
-        if reaches < 1 or np.isnan(steps):
+        if reaches < 1 - NEVER:
             return percent(reaches)
         return f"{steps:.1f}" if steps < 100 else quantity(steps)
 
@@ -218,7 +226,8 @@ def survival(
     watch = Watch(None, progress)
     with one_blas_thread():
         trips = trips_of(mdp)
-        at_home = [_outcome(mdp, trips, criterion, policy) for policy in plans.policies]
+        deadline = 0 if trips is None else _deadline(trips, plans.policies)
+        at_home = [_outcome(mdp, trips, criterion, policy, deadline) for policy in plans.policies]
         used = [_used(mdp, policy) for policy in plans.policies]
         done: list[Closure] = []
 
@@ -227,10 +236,10 @@ def survival(
             model = closure.applied(mdp)
             ends, changed = trips_of(model), closure.failing(mdp) > 0
             row = [
-                _outcome(model, ends, criterion, policy) if (own & changed).any() else known
+                _outcome(model, ends, criterion, policy, deadline) if (own & changed).any() else known
                 for policy, own, known in zip(plans.policies, used, at_home, strict=True)
             ]
-            replanned = _replanned(model, ends, criterion)
+            replanned = _replanned(model, ends, criterion, deadline)
             done.append(closure)
             watch.tell(len(done), len(chosen), float("nan"), "closing")
             return row, replanned
@@ -243,10 +252,11 @@ def survival(
         plans,
         chosen,
         _outcomes(np.array(at_home)),
-        _outcomes(np.array(_replanned(mdp, trips, criterion))),
+        _outcomes(np.array(_replanned(mdp, trips, criterion, deadline))),
         _outcomes(columns),
         _outcomes(np.array(again).reshape(-1, 3)),
         trips is not None and trips.named_goal,
+        deadline,
     )
 
 
@@ -259,24 +269,26 @@ def _used(mdp: MDP, policy: Floats) -> Bools:
     return (policy > 0) & reachable(chain(mdp, policy), mdp.start > 0)[mdp.choice_state]
 
 
-def _outcome(mdp: MDP, trips: Trips | None, criterion: Criterion, policy: Floats) -> tuple[float, float, float]:
+def _deadline(trips: Trips, policies: Floats) -> int:
+    """The number of steps after which a trip is too late: many times those of the slowest plan with nothing closed."""
+    return ceil(PATIENCE * max(1.0, *(trips.of(policy).length for policy in policies)))
+
+
+def _outcome(
+    mdp: MDP, trips: Trips | None, criterion: Criterion, policy: Floats, deadline: int
+) -> tuple[float, float, float]:
     """Chance of reaching the goal, steps to it, value."""
     reaches = steps = np.nan
-    visits = None
     if trips is not None:
         trip = trips.of(policy)
-        try:
-            reaches = trip.reaches
-            if trip.surely_ends:
-                visits = np.zeros(mdp.n_states)
-                visits[trip.states] = trip.visits
-                time = policy * visits[mdp.choice_state]
-                steps = float(time @ ~trips.at_end)
-                if trips.restarts and criterion.discount == 1:
-                    # The long run is one trip after another.
-                    return reaches, steps, float(criterion.values(mdp, (time / time.sum())[None])[0])
-        except SolverError:
-            return np.nan, np.nan, np.nan
+        found = trip.within(deadline, trips.passing(trip))
+        reaches, steps = found.chance, found.steps
+        if trip.surely_ends and trips.restarts and criterion.discount == 1:
+            # The long run is one trip after another.
+            visits = np.zeros(mdp.n_states)
+            visits[trip.states] = found.visits
+            time = policy * visits[mdp.choice_state]
+            return reaches, steps, float(criterion.values(mdp, (time / time.sum())[None])[0])
     try:
         value = float(criterion.values(mdp, criterion.occupancy(mdp, policy)[None])[0])
     except SolverError:
@@ -284,7 +296,7 @@ def _outcome(mdp: MDP, trips: Trips | None, criterion: Criterion, policy: Floats
     return reaches, steps, value if np.isfinite(value) else np.nan
 
 
-def _replanned(model: MDP, trips: Trips | None, criterion: Criterion) -> tuple[float, float, float]:
+def _replanned(model: MDP, trips: Trips | None, criterion: Criterion, deadline: int) -> tuple[float, float, float]:
     """The outcome of the best plan for a closed model; NaN if none is found."""
     kept = reachable_from_start(model)
     part = model if kept.all() else model.restricted_to(kept)
@@ -300,7 +312,7 @@ def _replanned(model: MDP, trips: Trips | None, criterion: Criterion) -> tuple[f
     policy = np.zeros(model.n_choices)
     policy[model.first_choice[:-1]] = 1.0  # whatever it does where it never is
     policy[kept[model.choice_state]] = found
-    return _outcome(model, trips, criterion, policy)
+    return _outcome(model, trips, criterion, policy, deadline)
 
 
 def _never_lost(mdp: MDP, trips: Trips | None) -> MDP:

@@ -45,7 +45,7 @@ def test_risk(manyways, plans):
     assert [row["mean"] for row in rows] == [card.mean for card in cards]
     answer = manyways("risk", "plans.mw")
     assert answer.code == DONE
-    assert f"Plan 1 is worst off in {cards[0].worst.name}, which" in answer.words
+    assert f"Plan 1's worst place is {cards[0].worst.name}, on" in answer.words
     mw.plan(mw.MDP.from_transitions([("a", "go", "b", 1.0, 0.0), ("b", "go", "a", 1.0, 1.0)]), 1).save("no-trips.mw")
     refused = manyways("risk", "no-trips.mw")
     assert refused.code == BAD_INPUT

@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 import manyways as mw
 from manyways.formats.text_maps import world_from_rows
 from manyways.model.episodes import episode_ends
+from manyways.model.regions import find_regions
+from manyways.model.trips import fewest_steps
+from manyways.studies.study_worlds import study_world
 from problems import random_accessible_mdp
 
 
@@ -136,3 +139,34 @@ def test_the_state_in_which_every_episode_ends_is_not_closed():
     ).restarting_at([1], "there")
     assert [closure.name for closure in mw.closures(errands)] == ["action bus", "action walk", "action rest"]
     assert [closure.name for closure in mw.closures(mdp)] == ["water"]
+
+
+def test_the_corridors_of_a_map_are_what_may_be_closed():
+    """Two halls: a corridor that two pillars divide, a straight one, and a desk that leaves a gap to the wall."""
+    rows = [list("#" * 44) for _ in range(26)]
+    for row in range(1, 25):
+        rows[row][1:15] = rows[row][29:43] = "." * 14
+    for row in (*range(3, 7), *range(18, 22)):
+        rows[row][15:29] = "." * 14
+    for row, column in ((3, 18), (4, 18), (5, 24), (6, 24)):  # pillars
+        rows[row][column] = "#"
+    for row in range(10, 13):
+        rows[row][3:8] = "#" * 5  # a desk
+    rows[12][12], rows[12][38] = "S", "G"
+    mdp = world_from_rows(["".join(row) for row in rows], "halls", enterable_walls=False)
+    passages = [name for name in find_regions(mdp).names if "passage" in name]
+    found = mw.closures(mdp)
+    assert [closure.name for closure in found] == ["north passage", "south passage"]
+    assert len(passages) > 2
+    cells = [[mdp.state_name(s) for s in np.flatnonzero(closure.states)] for closure in found]
+    row_of = [{int(name[1:].partition("c")[0]) for name in names} for names in cells]
+    assert row_of == [{3, 4, 5, 6}, {18, 19, 20, 21}]
+    assert fewest_steps(found[0].applied(mdp)) == fewest_steps(mdp)  # by the straight one
+    assert fewest_steps(found[1].applied(found[0].applied(mdp))) is None
+
+
+def test_closed_passages_of_a_field_are_those_that_it_has():
+    """Where no passage joins two rooms, each of them counts."""
+    field = study_world("field:802")
+    names = {name for name in find_regions(field).names if "passage" in name}
+    assert {closure.name for closure in mw.closures(field)} == names

@@ -31,8 +31,8 @@ TOLD = re.compile(
     rf"(?:; (?:(?P<twentieth>1 in 20 earns)|(?P<share>{PERCENT}) of its trips earn) (?P<low>{NUMBER})(?P<less> or less)?)?\."
 )
 WORST = re.compile(
-    rf"Worst off (?:at|in) (?P<state>.+), where (?P<met>{PERCENT}) of its trips come: reward (?P<ahead>{NUMBER}) is still to come there, "
-    rf"(?P<first>{NUMBER}) at the start\."
+    rf"Its worst place is (?P<state>.+), on (?P<met>{PERCENT}) of its trips: from there it still earns (?P<ahead>{NUMBER}), "
+    rf"from the start (?P<first>{NUMBER})\."
 )
 
 
@@ -73,13 +73,18 @@ class Episode:
             found[able] = splu(inside).solve(counts[able])
         return found
 
-    @property
-    def reaches(self) -> float:
-        return float(self.start @ self.until_the_end(self.goal))
-
-    @property
-    def surely_ends(self) -> bool:
-        return bool(reachable(sparse.csr_array(self.step.T), self.ends > 1e-13).all())
+    def reached_within(self, most: int, there: Floats) -> tuple[float, float]:
+        """The chance that the goal is reached within so many steps, and the mean number of steps if it is. Where an episode is
+        already `there`, its step leads only back."""
+        now, back, chance, steps = self.start, sparse.csr_array(self.step.T), 0.0, 0.0
+        for step in range(most + 1):
+            here = now * self.goal
+            arrived, later = float(here @ there), float(here @ ~there) if step < most else 0.0
+            chance, steps = chance + arrived + later, steps + arrived * step + later * (step + 1)
+            now = back @ now
+            if now.sum() < 1e-14:
+                break
+        return chance, steps / chance if chance else np.nan
 
     def ever_meets(self, state: int) -> float:
         """The chance that the episode comes to a state."""
@@ -181,12 +186,17 @@ def outcome_holds(page: Page, mdp: MDP, policy: Floats, text: str) -> bool:
     ends = episode_ends(mdp)
     assert ends is not None
     episode = Episode(mdp, policy, ends)
-    if text.endswith("%"):
-        return is_percent(text, episode.reaches) and (episode.reaches < 1 - 1e-12 or not episode.surely_ends)
     # A step at the goal, from which the next episode begins, is not on the way to it.
     there = mdp.labels["goal"] if "goal" in mdp.labels and not mdp.ends else np.zeros(mdp.n_states, bool)
-    steps = float(episode.start @ episode.until_the_end(np.where(there[episode.met], 0.0, 1.0)))
-    return abs(episode.reaches - 1) < 1e-9 and is_steps(text, steps)
+    chance, steps = episode.reached_within(slowest(page), there[episode.met])
+    return is_percent(text, chance) if text.endswith("%") else chance >= 1 - 1e-6 and is_steps(text, steps)
+
+
+def slowest(page: Page) -> int:
+    """A hundred times the mean number of steps of the slowest plan with nothing closed."""
+    mdp, plans = page.mdp, page.truth.plans
+    own = [Episode(mdp, policy, episode_ends(mdp)) for policy in plans.policies]
+    return int(np.ceil(100 * max(one.start @ one.until_the_end(np.ones(len(one.met))) for one in own)))
 
 
 def test_what_is_closed(page):

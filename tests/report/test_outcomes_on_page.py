@@ -15,7 +15,7 @@ import manyways as mw
 from browser import needs_browser, opened, running_browser
 from luck import trips_by_luck
 from manyways.describe import measures, survey_of
-from manyways.describe.wording import terms_of
+from manyways.describe.wording import percent, terms_of
 from manyways.gallery import example_file
 from manyways.model.episodes import episode_ends
 from manyways.report import outcomes, view_of
@@ -39,8 +39,9 @@ def test_the_table_of_closures_says_what_survival_computes(rooms, view):
     found = mw.survival(rooms, [doors[name] for name in closing["names"]])
     for i in range(rooms.k):
         for j in range(len(closing["names"])):
-            steps = float(found.closed.steps[i, j])
+            chance, steps = float(found.closed.reaches[i, j]), float(found.closed.steps[i, j])
             text = f"{steps:.1f}" if steps < 100 else f"{steps:,.0f}"
+            text = text if chance >= 1 - 1e-6 else percent(chance)
             assert closing["rows"][i][j] == {"text": text, "lost": not found.survivors[i, j]}
     best = survey_of(mw.plan(rooms.mdp, 1))
     steps = next(measure for measure in measures(best) if measure.name == "steps to goal").values[0]
@@ -66,7 +67,7 @@ def test_what_is_said_of_a_trip_is_so_for_many_trips(rooms, view):
         r"One trip earns (\S+) on average \(median (\S+)\); (1 in 20 earns|\S+ % of its trips earn) (\S+) or less\."
     )
     worst = re.compile(
-        r"Worst off at (\S+), where (\S+) % of its trips come: reward (\S+) is still to come there, (\S+) at"
+        r"Its worst place is (\S+), on (\S+) % of its trips: from there it still earns (\S+), from the start (\S+)\."
     )
     ends, names = episode_ends(rooms.mdp), [rooms.mdp.state_name(s) for s in range(rooms.mdp.n_states)]
     for i, card in enumerate(view["cards"][:3]):

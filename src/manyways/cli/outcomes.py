@@ -130,10 +130,8 @@ def risk(
         table.add_row(f"plan {i}", percent(card.reaches), shown(card.mean), spread, *told, *touched)
     console().print(table)
     for i, card in enumerate(cards, 1):
-        if card.worst is not None:
-            place = f"{card.worst.name}, which {percent(card.worst.met)} of its trips meet"
-            ahead = f"a {terms.noun} of {shown(card.worst.to_come)} is to come from there, {shown(card.worst.at_start)} from the start"
-            console().print(Text(f"Plan {i} is worst off in {place}: {ahead}."), soft_wrap=True)
+        if card.worst is not None and (worst := card.worst.sentence(terms, f"Plan {i}'s")):
+            console().print(Text(worst), soft_wrap=True)
 
 
 @app.command(epilog="Example: manyways team plans.mw --agent 1 --agent 2 --agent 2")

@@ -76,6 +76,35 @@ def first_steps(begin, target, weight, now, steps, then, total):
 
 
 @compiled
+def followed(begin, target, weight, goal, now, then, steps, hardly, unfinished, visits, arrived):
+    """Follow trips for at most `steps` steps, or until at most `unfinished` of them are on their way, from the distribution
+    `now` (R + 1,), whose last state is the end.
+
+    Adds to `visits` (R,) the visits to each state, and to `arrived` (2,) the chance that a step ended a trip at the goal, by
+    `goal` (R + 1,), and the same times the number of its step. Where at most `hardly` of the trips are, nothing goes on.
+    Afterwards `now` is where the trips are.
+    """
+    end = len(visits)
+    for step in range(1, steps + 1):
+        left = 0.0
+        for s in range(end + 1):
+            then[s] = 0.0
+        for s in range(end):
+            here = now[s]
+            if here > hardly:
+                left += here
+                visits[s] += here
+                arrived[0] += here * goal[s]
+                arrived[1] += here * goal[s] * step
+                for e in range(begin[s], begin[s + 1]):
+                    then[target[e]] += here * weight[e]
+        for s in range(end + 1):
+            now[s] = then[s]
+        if left <= unfinished:
+            break
+
+
+@compiled
 def levels(order, known, begin, arriving, choice_state, level):
     """Breadth-first search against all transitions, from the states order[:known], whose `level` (S,) is 0; that of states
     that are not known yet is -1. The choices that can lead to state s are arriving[begin[s]:begin[s + 1]]."""

@@ -18,6 +18,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from manyways.errors import ModelError, SettingError
+from manyways.model.corridors import corridors
 from manyways.model.episodes import GOAL, episode_ends
 from manyways.model.graph import state_graph
 from manyways.model.mdp import MDP
@@ -26,7 +27,6 @@ from manyways.model.regions import find_regions
 from manyways.model.rooms import joined_rooms, rooms_of
 from manyways.types import Bools, Floats
 
-PASSAGE = "passage"
 DOOR = "door"
 NO_PLACES = ("start", "init", "deadlock", GOAL)
 """Labels that are no obstacles on the way."""
@@ -88,7 +88,7 @@ def closures(
 ) -> tuple[Closure, ...]:
     """What may be closed in a model, one closure for each.
 
-    Without arguments: each door (label "door"), otherwise each passage of the map, otherwise each label, otherwise each
+    Without arguments: each door (label "door"), otherwise each corridor of the map, otherwise each label, otherwise each
     action; without those that hold the start, the goal or another state in which every episode ends.
 
     Args:
@@ -124,7 +124,7 @@ def _likely(mdp: MDP) -> tuple[Closure, ...]:
     if DOOR in mdp.labels:
         found = list(_parts(mdp, DOOR))
     elif mdp.layout is not None:
-        found = [closure for closure in _regions(mdp, True) if PASSAGE in closure.name]
+        found = [_at_states(mdp, name, mask) for name, mask in corridors(mdp, find_regions(mdp), ends)]
     if not _without(found, ends):
         found = [closure for label in mdp.labels if label not in NO_PLACES for closure in _parts(mdp, label)]
     if not _without(found, ends):

@@ -2,7 +2,11 @@
 
 A step of choice x ends the trip with chance e(x), in a way that may count as reaching the goal; otherwise it goes on. Trips
 are those of `model.episodes`, or, in a model whose goal does not lead back to the start, ways to the states labelled "goal",
-the first step there included. All numbers come from sparse direct solves: nothing is simulated.
+the first step there included. Nothing is simulated: numbers come from sparse direct solves, and where there is a deadline that
+is not far beyond the mean length of a trip, from following the distribution of its state step by step.
+
+A deadline keeps out what practically never happens. A trip may get, with a chance of 1e-14, to a place that it leaves after 1e17
+steps only: it surely arrives, but its mean length says nothing, and I - P is singular in double precision.
 """
 
 from __future__ import annotations
@@ -15,12 +19,21 @@ from scipy import sparse
 from scipy.sparse.linalg import SuperLU
 
 from manyways.errors import SolverError
+from manyways.kernels import chains
 from manyways.model.episodes import GOAL, episode_ends, goal_ends, restart_steps
 from manyways.model.graph import levels_towards
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import TOO_SLOW, factors_of
 from manyways.model.search import reachable
 from manyways.types import Bools, Floats, Ints, Sparse
+
+FAR = 56
+"""If every mean length of the rest of a trip is at most 1 / 56 of the deadline, fewer than 1e-8 of all trips are late: of those on
+their way, at most 1 / e are so e mean lengths later."""
+LONGEST = 1e5
+"""For a mean length, trips break off after so many steps on average."""
+UNFINISHED, HARDLY = 1e-13, 1e-20
+"""Trips are followed until fewer than this are on their way, and not on from a state where fewer than that are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +64,10 @@ class Trips:
         if met.all():
             return whole
         return Trip(np.flatnonzero(met[:-1]), whole.step[met][:, met], whole.start[met], whole.goal[met])
+
+    def passing(self, trip: Trip) -> Floats:
+        """(R + 1,) how many steps of the way the step from each state of a trip is: 1, or 0 where it only leads back."""
+        return np.append(~self.at_end[self.mdp.first_choice[trip.states]], False).astype(np.float64)
 
     def everywhere(self, policy: Floats) -> Trip:
         """The trips of an (N,) policy, with the states that they never meet."""
@@ -112,17 +129,65 @@ class Trip:
         return reachable(self.step.T.tocsr(), np.arange(len(self.start)) == len(self.states))
 
     @cached_property
-    def _system(self) -> tuple[Ints, SuperLU]:
-        """The states from which a trip may end, and the factors of I - P on them, with the end and what never ends cut off."""
+    def _ending_part(self) -> tuple[Ints, Sparse]:
+        """The states from which a trip may end, and the chain on them, in which a trip ends where it is lost."""
         kept = np.flatnonzero(self._ending)
         last = len(kept) - 1
         if last == len(self.states):
-            return kept, factors_of(self.step, cut_at=np.array([last]))
+            return kept, self.step
         rows = self.step[kept]
-        lost = rows @ (~self._ending).astype(np.float64)  # towards states from which no trip ends: as if it ended there
+        lost = rows @ (~self._ending).astype(np.float64)
         leaving = np.flatnonzero(lost)
         away = sparse.csr_array((lost[leaving], (leaving, np.full(len(leaving), last))), shape=(last + 1, last + 1))
-        return kept, factors_of(sparse.csr_array(rows[:, kept] + away), cut_at=np.array([last]))
+        return kept, sparse.csr_array(rows[:, kept] + away)
+
+    @cached_property
+    def _system(self) -> tuple[Ints, SuperLU]:
+        """The states from which a trip may end, and the factors of I - P on them, with the end and what never ends cut off."""
+        kept, step = self._ending_part
+        return kept, factors_of(step, cut_at=np.array([len(kept) - 1]))
+
+    @cached_property
+    def length(self) -> float:
+        """The mean number of steps until a trip ends or is lost, if it breaks off after `LONGEST` steps on average."""
+        kept, step = self._ending_part
+        own = np.ones(len(kept))
+        own[-1] = 0.0
+        return float(self.start[kept] @ factors_of(step, 1 - 1 / LONGEST, cut_at=np.array([len(kept) - 1])).solve(own))
+
+    def within(self, deadline: int, passing: Floats) -> Arrivals:
+        """What has become of trips after `deadline` steps; `passing` (R + 1,) is from `Trips.passing`."""
+        return self._never_late(passing) if self._ends_long_before(deadline) else self._followed(deadline, passing)
+
+    def _ends_long_before(self, deadline: int) -> bool:
+        """Whether the deadline is far beyond the mean length of the rest of a trip from every state."""
+        try:
+            rest = self.solved(np.ones(len(self.start)))
+        except SolverError:
+            return False
+        return bool(rest.min() >= 0 and FAR * rest.max() <= deadline)
+
+    def _never_late(self, passing: Floats) -> Arrivals:
+        chance = self.reaches
+        if chance <= 0:
+            return Arrivals(0.0, np.nan, self.visits)
+        on_the_way = np.clip(self.solved(self.goal), 0.0, 1.0) * passing
+        return Arrivals(chance, float(self.visits @ on_the_way[:-1]) / chance, self.visits)
+
+    def _followed(self, deadline: int, passing: Floats) -> Arrivals:
+        now, then, visits, arrived = (
+            self.start.copy(),
+            np.zeros(len(self.start)),
+            np.zeros(len(self.states)),
+            np.zeros(2),
+        )
+        chain = self.step.indptr, self.step.indices, self.step.data
+        chains.followed(*chain, self.goal, now, then, deadline, HARDLY, UNFINISHED, visits, arrived)
+        there = self.goal * (1 - passing)  # at the goal, from where a step only leads back, a trip has arrived already
+        just_now = float(now[:-1] @ there[:-1])
+        chance = float(arrived[0]) + just_now
+        steps = float(arrived[1] - visits @ there[:-1]) + just_now * deadline
+        return Arrivals(min(chance, 1.0), steps / chance if chance > 0 else np.nan, visits)
 
     def solved(self, per_step: Floats) -> Floats:
         """(R + 1,) or (R + 1, m) numbers per step -> their expected sum over the rest of a trip from each state, counting only
@@ -174,6 +239,21 @@ class Trip:
     def meets(self, targets: Bools) -> float:
         """The chance that a trip meets one of the states marked in (S,) `targets`."""
         return self.until(targets).reaches if targets[self.states].any() else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Arrivals:
+    """What has become of the trips of a policy by a deadline.
+
+    Attributes:
+        chance: the chance that a trip has reached the goal.
+        steps: the mean number of steps of those that have; NaN if none has.
+        visits: (R,) the expected number of visits to each state.
+    """
+
+    chance: float
+    steps: float
+    visits: Floats
 
 
 def trips_of(mdp: MDP) -> Trips | None:

@@ -110,12 +110,8 @@ def _trip_told(mdp: MDP, card: Risk) -> tuple[str, ...]:
         mean, middle = (number(float(terms.shown(value))) for value in (card.mean, card.returns.quantile(0.5)))
         worst = _worst_told(card.returns, terms)
         told.append(f"One trip {terms.verb}s {mean} on average (median {middle}){worst}.")
-    if card.worst is not None and card.worst.met < 1 and card.worst.to_come < card.worst.at_start:
-        ahead, first = (number(float(terms.shown(value))) for value in (card.worst.to_come, card.worst.at_start))
-        told.append(
-            f"Worst off {place_of(mdp, card.worst.state)}, where {percent(card.worst.met)} of its trips come: "
-            f"{terms.noun} {ahead} is still to come there, {first} at the start."
-        )
+    if card.worst is not None and (worst := card.worst.sentence(terms)):
+        told.append(worst)
     return tuple(told)
 
 

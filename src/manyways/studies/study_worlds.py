@@ -17,8 +17,11 @@ from scipy.spatial import Delaunay
 
 from manyways.errors import SettingError, check_integer
 from manyways.formats import read
-from manyways.model.closures import Closure, closures
+from manyways.model.closures import DOOR, Closure, closures
+from manyways.model.corridors import PASSAGE
+from manyways.model.episodes import GOAL
 from manyways.model.mdp import MDP
+from manyways.model.regions import find_regions
 from manyways.model.trips import fewest_steps
 from manyways.types import Bools, Floats
 from manyways.worlds import grid_world
@@ -76,10 +79,20 @@ def closing(mdp: MDP) -> dict[str, tuple[str, ...]]:
 
     In a network each toll booth; elsewhere nothing is named, so that it is doors, passages, labels or actions.
     """
-    if mdp.layout is not None or TOLL not in mdp.labels:
+    if mdp.layout is not None:
+        return {} if DOOR in mdp.labels else _passages(mdp)
+    if TOLL not in mdp.labels:
         return {}
     booths = mdp.labels[TOLL] & (mdp.start <= 0) & ~mdp.labels["goal"]
     return {"states": tuple(mdp.state_name(int(s)) for s in np.flatnonzero(booths))}
+
+
+def _passages(mdp: MDP) -> dict[str, tuple[str, ...]]:
+    """Each passage of a field, also those between an obstacle and the edge."""
+    regions, ends = find_regions(mdp), (mdp.start > 0) | mdp.labels[GOAL]
+    held = {regions.names[region] for region in regions.of_state[ends] if region >= 0}
+    names = tuple(name for name in regions.names if PASSAGE in name and name not in held)
+    return {"regions": names} if names else {}
 
 
 def possible_closures(mdp: MDP) -> tuple[Closure, ...]:
