@@ -16,7 +16,7 @@ from manyways.describe.wording import joined, percent
 from manyways.formats.writer import write_model
 from manyways.model.episodes import episode_ends
 from manyways.model.occupancy import chain, deterministic, long_run_occupancy
-from manyways.model.trips import trips_of
+from manyways.model.trips import fewest_steps, trips_of
 from problems import all_deterministic_policies, random_accessible_mdp
 
 CUT = 200
@@ -267,6 +267,15 @@ def test_sets_for_closures_are_the_best_under_closures():
         ]
         gains.append(best[0] - max(best[1:]))
     assert np.mean(gains) > 0
+
+
+def test_what_nobody_can_help_is_one_sentence():
+    found = mw.survival(mw.plan("gym:CliffWalking-v1", 2))
+    hopeless = [closure.name for j, closure in enumerate(found.closures) if found.hopeless[j]]
+    for closure in found.closures:
+        model = closure.applied(found.plans.mdp)
+        assert (closure.name in hopeless) == (fewest_steps(model) is None)
+    assert found.hopeless_told().endswith(f"closed: {', '.join(hopeless)}.") if hopeless else not found.hopeless_told()
 
 
 def test_closures_of_another_model_are_refused():

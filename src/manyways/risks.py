@@ -94,10 +94,12 @@ class WorstPlace:
     reaches: float
 
     def sentence(self, terms: Terms, whose: str = "Its") -> str:
-        """What is still to come there; empty if it is no worse than the start, or on every trip."""
+        """What is still to come there; empty if that is no less than at the start, to a few digits, or on every trip."""
         if self.met >= 1 or self.to_come >= self.at_start:
             return ""
         ahead, first = (number(float(terms.shown(value))) for value in (self.to_come, self.at_start))
+        if ahead == first:
+            return ""
         return (
             f"{whose} worst place is {short(self.name)}, on {percent(self.met)} of its trips: from there it still {terms.verb}s "
             f"{ahead}, from the start {first}."

@@ -37,7 +37,7 @@ PATIENCE = 100
 """A trip that takes more than so many times as long as those of the slowest plan with nothing closed does not count as reaching
 the goal. Where moves slip, a plan surely comes out of every place, if only after 1e17 steps; such a place, met with a chance of
 1e-14, would make up its mean."""
-UNKNOWN = "none found"
+UNKNOWN = "no plan"
 """In place of an outcome: no plan was found for a closed model, or the chain of a plan could not be solved."""
 LONGER = 2.0
 """A plan that takes more than twice as long does not count as getting through."""
@@ -107,12 +107,23 @@ class Survival:
         late = self.closed.steps > LONGER * self.open.steps[:, None]
         return sure & ~late
 
+    @property
+    def hopeless(self) -> Bools:
+        """(J,) the closures with which no plan was found that reaches the goal."""
+        again = np.nan_to_num(self.replanned.reaches)
+        return (again <= NEVER) & (self.best_reaches <= NEVER) if self.has_trips else np.zeros(len(self.closures), bool)
+
+    def hopeless_told(self) -> str:
+        """What nobody can do anything about, in one sentence; empty if there is nothing."""
+        names = [self.closures[j].name for j in np.flatnonzero(self.hopeless)]
+        return f"No plan was found that {self._does} with one of these closed: {', '.join(names)}." if names else ""
+
     def sentence(self, j: int) -> str:
         """What happens if closure j (counted from 0) is closed, in plain words."""
         told = self._closed_told(self.closures[j])
         if not self.has_trips:
             return f"{told}, {self._values_told(j)}."
-        if self.replanned.reaches[j] <= NEVER and self.best_reaches[j] <= NEVER:
+        if self.hopeless[j]:
             return f"{told}, no plan at all {self._does}."
         certain = self.closed.reaches[:, j] >= 1 - NEVER
         sure = np.flatnonzero(self.survivors[:, j] & certain)

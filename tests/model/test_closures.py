@@ -59,7 +59,8 @@ def test_a_step_that_fails_earns_nothing():
 
 
 def test_what_people_would_close():
-    assert [closure.name for closure in mw.closures(town())] == ["water"]
+    assert [closure.name for closure in mw.closures(town())] == [f"action {name}" for name in town().action_names]
+    assert [closure.name for closure in mw.closures(town(), labels=True)] == ["goal", "water"]
     doors = mw.closures(mw.read("nine-rooms:8"))
     assert len(doors) == 12
     assert doors[0].name.startswith("door between the ")
@@ -132,13 +133,11 @@ def test_doors_are_named_by_the_rooms_that_they_join():
 
 
 def test_the_state_in_which_every_episode_ends_is_not_closed():
-    mdp = town()
     errands = mw.MDP.from_transitions(
         [("home", "bus", "work", 1.0, -3.0), ("home", "walk", "work", 1.0, -2.0), ("work", "rest", "work", 1.0, 0.0)],
         labels={"there": ["work"]},
     ).restarting_at([1], "there")
     assert [closure.name for closure in mw.closures(errands)] == ["action bus", "action walk", "action rest"]
-    assert [closure.name for closure in mw.closures(mdp)] == ["water"]
 
 
 def test_the_corridors_of_a_map_are_what_may_be_closed():

@@ -121,7 +121,7 @@ def test_values_that_vanish_beside_the_others_and_plans_that_are_not_found():
     found = mw.survival(mw.plan(mw.four_rooms(0), 2, slack=0.2))
     told = replace(found, open=Outcomes(np.full(2, np.nan), np.full(2, np.nan), np.array([0.179, 0.17])))
     row = Outcomes(*np.full((2, 4), np.nan), np.array([-4.36e-5, 0.0, np.nan, -0.224]))
-    assert [told.told(row, j) for j in range(4)] == ["nearly 0", "0", "none found", "-0.224"]
+    assert [told.told(row, j) for j in range(4)] == ["nearly 0", "0", "no plan", "-0.224"]
 
 
 def test_without_trips_steps_are_watched_from_the_start():

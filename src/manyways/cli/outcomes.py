@@ -39,9 +39,10 @@ def survival(
 ) -> None:
     """Show which plans still work if something is closed.
 
-    A door, a region, a state, or an action that fails. Without options: each door, otherwise each passage of the map, otherwise each label, otherwise each action.
+    A door, a region, a state, or an action that fails. Without options: each door, otherwise each passage of the map, otherwise each label of the map, otherwise each action.
     """
     from manyways.plans import load
+    from manyways.surviving import UNKNOWN
     from manyways.surviving import survival as find
 
     plans = load(plans_file)
@@ -65,7 +66,7 @@ def survival(
     from rich.table import Table
     from rich.text import Text
 
-    from manyways.describe.wording import terms_of
+    from manyways.describe.wording import counted, raised, terms_of
 
     terms = terms_of(plans.mdp)
     table = Table(title=Text(f"{plans.mdp.name}, closed: {_counted(found.open)}"), title_justify="left")
@@ -74,13 +75,22 @@ def survival(
         table.add_column(f"plan {i + 1}", justify="right")
     table.add_column(f"made for it ({terms.best} {terms.noun})", justify="right")
     table.add_row("nothing", *(found.told(found.open, i) for i in range(plans.k)), found.told(found.best))
-    for j, name in enumerate(names):
+    shown = [j for j in range(len(names)) if not found.hopeless[j]]
+    for j in shown:
         table.add_row(
-            Text(name), *(found.told(found.closed, i, j) for i in range(plans.k)), found.told(found.replanned, j)
+            Text(names[j]), *(found.told(found.closed, i, j) for i in range(plans.k)), found.told(found.replanned, j)
         )
     console().print(table)
-    for j in range(len(names)):
-        console().print(Text(found.sentence(j)), soft_wrap=True)
+    told = [found.hopeless_told(), *(found.sentence(j) for j in shown)]
+    told.append(
+        "A plan does not know what is closed and keeps trying: a step that fails stays where it is, earns nothing and costs as usual."
+    )
+    if found.deadline:
+        told.append(f"A trip of more than {counted(found.deadline, 'step')} does not count as reaching the goal.")
+    if any(found.told(found.replanned, j) == UNKNOWN for j in shown):
+        told.append(f"{raised(UNKNOWN)}: none was found for the model with this closure.")
+    for sentence in filter(None, told):
+        console().print(Text(sentence), soft_wrap=True)
 
 
 @app.command(epilog="Examples: manyways risk plans.mw  |  manyways risk plans.mw --worse-than 100")

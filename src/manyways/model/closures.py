@@ -1,7 +1,7 @@
 """Closures: the same model with something closed: a door, a region, a few states, an action.
 
-A move from outside into the closed part fails: nothing changes but the time. An action that is closed fails everywhere. A step
-that fails earns nothing and costs what it would have cost. A closed model has the same states and choices as the open one,
+A move from outside into the closed part fails: the state stays as it is, and the time passes. An action that is closed fails
+everywhere. A step that fails earns nothing and costs what it would have cost. A closed model has the same states and choices as the open one,
 so every policy of the one is a policy of the other, and all names and drawings come through.
 
 Restarts are no moves: where an episode begins in the closed part, it still does, and can leave it.
@@ -88,8 +88,8 @@ def closures(
 ) -> tuple[Closure, ...]:
     """What may be closed in a model, one closure for each.
 
-    Without arguments: each door (label "door"), otherwise each corridor of the map, otherwise each label, otherwise each
-    action; without those that hold the start, the goal or another state in which every episode ends.
+    Without arguments: each door (label "door"), otherwise each corridor of the map, otherwise each label of the map,
+    otherwise each action; labels of other models may be no places, such as "broken". Without those that hold the start, the goal or another state in which every episode ends.
 
     Args:
         labels: one or several labels, or True for all. On a map, each connected part of a label is a closure of its own.
@@ -114,7 +114,7 @@ def closures(
 
 
 def _likely(mdp: MDP) -> tuple[Closure, ...]:
-    """What people would close: doors, passages, labels or actions."""
+    """What people would close: doors, passages, labels of a map, or actions."""
     ends = mdp.start > 0
     if GOAL in mdp.labels:
         ends = ends | mdp.labels[GOAL]
@@ -125,7 +125,7 @@ def _likely(mdp: MDP) -> tuple[Closure, ...]:
         found = list(_parts(mdp, DOOR))
     elif mdp.layout is not None:
         found = [_at_states(mdp, name, mask) for name, mask in corridors(mdp, find_regions(mdp), ends)]
-    if not _without(found, ends):
+    if mdp.layout is not None and not _without(found, ends):
         found = [closure for label in mdp.labels if label not in NO_PLACES for closure in _parts(mdp, label)]
     if not _without(found, ends):
         found = [_action(mdp, name) for name in mdp.action_names] if len(mdp.action_names) > 1 else []

@@ -40,9 +40,14 @@ def closing(plans: PlanSet, canvas: Canvas | None) -> dict[str, Any] | None:
         return None
     found = survival(plans, chosen)
     opened = [found.told(found.open, i) for i in range(plans.k)]
-    changing = [j for j in range(len(chosen)) if [found.told(found.closed, i, j) for i in range(plans.k)] != opened]
+    changing = [
+        j
+        for j in range(len(chosen))
+        if not found.hopeless[j] and [found.told(found.closed, i, j) for i in range(plans.k)] != opened
+    ]
     if not changing:
         return None
+    hopeless = found.hopeless_told()
     if len(changing) < len(chosen):
         chosen = [chosen[j] for j in changing]
         found = survival(plans, chosen)
@@ -52,6 +57,8 @@ def closing(plans: PlanSet, canvas: Canvas | None) -> dict[str, Any] | None:
         "heading": "steps to the goal, or the chance of reaching it" if found.has_trips else terms.noun,
         "made_for": f"{terms.best} {terms.noun}",
         "trips": found.has_trips,
+        "deadline": f"{found.deadline:,}",
+        "hopeless": hopeless,
         "rows": [
             [{"text": found.told(found.closed, i, j), "lost": not through[i, j]} for j in range(len(chosen))]
             for i in range(plans.k)
