@@ -74,8 +74,11 @@ def guarantee(plans: LimitedPlans) -> str | None:
 def length_of_best(plans: LimitedPlans) -> str:
     """The words after "best possible" where a longer mean episode might earn more: " among plans whose episodes last at most
     100 steps on average". Empty where the best plan needs less than that, since then no longer episode earns more."""
-    criterion, ends = plans.criterion, episode_ends(plans.mdp)
-    if not isinstance(criterion, Episodic) or criterion.longest is None or ends is None:
+    criterion = plans.criterion
+    if not isinstance(criterion, Episodic) or criterion.longest is None:
+        return ""
+    ends = episode_ends(plans.mdp)
+    if ends is None:
         return ""
     best = int(np.argmax(plans.rewards))
     is_best = plans.optimal_reward - plans.rewards[best] <= 1e-9 * abs(plans.optimal_reward)
