@@ -75,6 +75,20 @@ class PolicySystem:
             raise SolverError(TOO_SLOW)
         x[self._order] = right.array
 
+    def ahead(self, b: Floats, x: Floats, steps: int) -> Floats:
+        """(m,) b + discount P x, so many times over, from x."""
+        right, left = self._vectors
+        left.array[:], right.array[:] = b[self._order], x[self._order]
+        moved = left.duplicate()
+        for _ in range(steps):
+            self._matrix.mult(right, moved)
+            right.axpy(-1.0, moved)
+            right.axpy(1.0, left)
+        moved.destroy()
+        found = np.empty(self.part.own)
+        found[self._order] = right.array
+        return found
+
     def transpose(self) -> None:
         """From now on, solve with the transposed matrix."""
         self._forget_solvers()

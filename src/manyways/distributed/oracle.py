@@ -32,6 +32,8 @@ from manyways.types import Bools, Floats
 from manyways.vectors import plain, shared
 
 MOST_ITERATIONS, MOST_MOVES = 200, 40
+LOOKING_AHEAD = 100
+"""Steps in which it is seen which of several loops earns most."""
 PROVED = 1e-6
 """Relative to what the answer earns; what is proved less well is refused."""
 FORCING, TIMED = 1e-7, 1e-5
@@ -155,7 +157,7 @@ class SharedOracle:
             except SolverError:  # the policy runs in several loops, between which it hardly ever changes
                 if moves >= MOST_MOVES:
                     raise
-                self._keep_best_loop(at)
+                self._keep_best_loop(c, at, system)
                 moves, changes = moves + 1, 1
                 continue
             found = self._survey(c, at)
@@ -252,11 +254,16 @@ class SharedOracle:
         at.y[:], at.reference = 0.0, loop
         return True
 
-    def _keep_best_loop(self, at: SolveState) -> None:
-        """Move the cut to the loop in which likely successors of the state with the highest value end, and make all states that do
-        not lead there by likely successors lead there."""
+    def _keep_best_loop(self, c: Floats, at: SolveState, system: PolicySystem) -> None:
+        """Move the cut to the loop that earns most, and make all states that do not lead there by likely successors lead there.
+
+        That is the loop, of likely successors, of the state that earns most in some steps, after as many others.
+        """
+        costs = c[at.choice] - at.g
+        early = system.ahead(costs, at.h, LOOKING_AHEAD)
+        late = system.ahead(costs, early, LOOKING_AHEAD)
         likely = Choices.likely(self.part, at.choice)
-        _, state = self._highest(at.h, np.ones(self.part.own, bool))
+        _, state = self._highest(late - early, np.ones(self.part.own, bool))
         at.reference = likely.loop_from(state)
         at.h -= self.part.at(at.h, at.reference)
         at.y[:] = 0.0
