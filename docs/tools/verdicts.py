@@ -3,7 +3,7 @@
     python docs/tools/verdicts.py             # one to two minutes on two cores
     python docs/tools/verdicts.py --out paper # with the rows that `manyways paper all` left in the folder `paper`
 
-They are not made with every build of the site, which would take much longer. tests/documents/test_verdicts.py compares the
+They are not made with every build of the site, which would take much longer. tests/documents/test_paper_verdicts.py compares the
 page with a run of a single trial: all claims, and the figures of those that are judged by a single trial.
 """
 

@@ -82,8 +82,9 @@ def survival(
         )
     console().print(table)
     told = [found.hopeless_told(), *(found.sentence(j) for j in shown)]
+    nothing = ", earns nothing" if terms.verb == "earn" else ""
     told.append(
-        "A plan does not know what is closed and keeps trying: a step that fails stays where it is, earns nothing and costs as usual."
+        f"A plan does not know what is closed and keeps trying: a step that fails stays where it is{nothing} and costs as usual."
     )
     if found.deadline:
         told.append(f"A trip of more than {counted(found.deadline, 'step')} does not count as reaching the goal.")

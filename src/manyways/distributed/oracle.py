@@ -157,7 +157,7 @@ class SharedOracle:
             except SolverError:  # the policy runs in several loops, between which it hardly ever changes
                 if moves >= MOST_MOVES:
                     raise
-                self._keep_best_loop(c, at, system)
+                self._keep_best_loop(c, at, system, by_value=moves % 2 == 1)
                 moves, changes = moves + 1, 1
                 continue
             found = self._survey(c, at)
@@ -254,16 +254,19 @@ class SharedOracle:
         at.y[:], at.reference = 0.0, loop
         return True
 
-    def _keep_best_loop(self, c: Floats, at: SolveState, system: PolicySystem) -> None:
-        """Move the cut to the loop that earns most, and make all states that do not lead there by likely successors lead there.
+    def _keep_best_loop(self, c: Floats, at: SolveState, system: PolicySystem, *, by_value: bool) -> None:
+        """Move the cut to the loop that seems to earn most, and make all states that do not lead there by likely successors lead
+        there.
 
-        That is the loop, of likely successors, of the state that earns most in some steps, after as many others.
+        That is the loop, of likely successors, of the state that earns most in some steps, after as many others; or of the one with
+        the highest value. Rounding may mislead either, so they take turns.
         """
-        costs = c[at.choice] - at.g
-        early = system.ahead(costs, at.h, LOOKING_AHEAD)
-        late = system.ahead(costs, early, LOOKING_AHEAD)
+        costs, worth = c[at.choice] - at.g, at.h
+        if not by_value:
+            early = system.ahead(costs, at.h, LOOKING_AHEAD)
+            worth = system.ahead(costs, early, LOOKING_AHEAD) - early
         likely = Choices.likely(self.part, at.choice)
-        _, state = self._highest(late - early, np.ones(self.part.own, bool))
+        _, state = self._highest(worth, np.ones(self.part.own, bool))
         at.reference = likely.loop_from(state)
         at.h -= self.part.at(at.h, at.reference)
         at.y[:] = 0.0
