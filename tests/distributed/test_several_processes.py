@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from processes import needs_petsc, run
-from work import SETTINGS, costs_of, plans_of
+from work import SETTINGS, costs_of, how_many_costs, plans_of
 
 import manyways as mw
 from manyways.behaviours import Walking
@@ -132,7 +132,7 @@ def check_optima(answers, made):
         if f"{name}/error" in answers:
             continue
         exact = (PolicyIteration if mdp.n_states < 500 else Sweeps)(mdp, discount)
-        for costs in range(3):
+        for costs in range(how_many_costs(name)):
             c = np.array(costs_of(mdp.n_choices, mdp.reward, costs))
             value, bound, again, *occupancy = answers[f"{name}/{costs}"]
             x, best = np.array(occupancy), exact.best(c)
