@@ -310,5 +310,5 @@ def test_a_rule_names_an_action_only_where_it_is_possible():
     mdp = mw.MDP.from_transitions(rows, start=0, variables={"wear": range(6)})
     policy = going(mdp, *((wear, "run") for wear in range(4)), (4, "serve"), (5, "rebuild"))
     (rule,) = rules_of(plan_set(mdp, [policy]))
-    assert rule.text.startswith("serves at wear 4; otherwise runs; exact in 99"), "not at wear 4 or more"
+    assert rule.text.startswith("serves at wear 4; otherwise runs where possible; exact in 99"), "not at wear 4 or more"
     assert rule.exact == pytest.approx(counted(rule, mdp, long_run_occupancy(mdp, policy)))

@@ -59,7 +59,8 @@ def test_a_step_that_fails_earns_nothing():
 
 
 def test_what_people_would_close():
-    assert [closure.name for closure in mw.closures(town())] == [f"action {name}" for name in town().action_names]
+    on_the_way = [name for name in town().action_names if name != "back"]  # "back" is possible at the goal only
+    assert [closure.name for closure in mw.closures(town())] == [f"action {name}" for name in on_the_way]
     assert [closure.name for closure in mw.closures(town(), labels=True)] == ["goal", "water"]
     doors = mw.closures(mw.read("nine-rooms:8"))
     assert len(doors) == 12
@@ -137,7 +138,9 @@ def test_the_state_in_which_every_episode_ends_is_not_closed():
         [("home", "bus", "work", 1.0, -3.0), ("home", "walk", "work", 1.0, -2.0), ("work", "rest", "work", 1.0, 0.0)],
         labels={"there": ["work"]},
     ).restarting_at([1], "there")
-    assert [closure.name for closure in mw.closures(errands)] == ["action bus", "action walk", "action rest"]
+    assert [closure.name for closure in mw.closures(errands)] == ["action bus", "action walk"], (
+        "resting at the end is on nobody's way"
+    )
 
 
 def test_the_corridors_of_a_map_are_what_may_be_closed():

@@ -89,7 +89,9 @@ def test_before_the_first_answer_nothing_is_said():
     assert sentences([]) == [LITTLE]
     view = round_view(talk)
     assert (view["learned"], view["best"]) == (None, None)
-    assert "take a plan first" in render_rounds(view, Standing(1, 2, (), 3, "10", "four-rooms:0"))
+    assert "take a plan first" in render_rounds(view, Standing(1, 2, (), 3, "10", "four-rooms:0", "four-rooms:0"))
+    other = render_rounds(view, Standing(1, 2, (), 3, "10", "four-rooms:0", "four-rooms:0, without left"))
+    assert "You come from plans for <bdi>four-rooms:0, without left</bdi>" in other
 
 
 def leaning(name: str, worth: float, agreeing: float, times: list[float]) -> Leaning:

@@ -849,7 +849,7 @@ def _(page: Page, i: int, said: dict[str, Any]) -> bool:
 
 @form(
     "sentence",
-    rf"(?P<cases>.+); otherwise (?P<rest>[^;]+?)(?:; exact in (?P<exact>{PERCENT}) of its (?P<of>time|decisions))?\.",
+    rf"(?P<cases>.+); otherwise (?P<rest>[^;]+?)(?: where possible)?(?:; exact in (?P<exact>{PERCENT}) of its (?P<of>time|decisions))?\.",
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     truth = page.truth

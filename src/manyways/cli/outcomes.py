@@ -82,10 +82,9 @@ def survival(
         )
     console().print(table)
     told = [found.hopeless_told(), *(found.sentence(j) for j in shown)]
-    nothing = ", earns nothing" if terms.verb == "earn" else ""
-    told.append(
-        f"A plan does not know what is closed and keeps trying: a step that fails stays where it is{nothing} and costs as usual."
-    )
+    earns = terms.verb == "earn"
+    failing = "; it earns nothing, but costs what it would have cost on balance" if earns else " and costs as usual"
+    told.append(f"A plan does not know what is closed and keeps trying: a step that fails stays where it is{failing}.")
     if found.deadline:
         told.append(f"A trip of more than {counted(found.deadline, 'step')} does not count as reaching the goal.")
     if any(found.told(found.replanned, j) == UNKNOWN for j in shown):

@@ -12,7 +12,7 @@ from manyways.describe.places import Route, Sectors, route_of, sectors_of
 from manyways.describe.rules import Rule
 from manyways.describe.subject import Plans
 from manyways.describe.survey import Survey, negligible
-from manyways.describe.wording import Terms, distinct, number, percent, quoted, terms_of
+from manyways.describe.wording import Terms, distinct, number, percent, quantity, quoted, terms_of
 from manyways.model.occupancy import first_best
 from manyways.model.rooms import Rooms
 from manyways.types import Bools, Floats, Ints
@@ -79,7 +79,12 @@ class Context:
     @property
     def perfect(self) -> str:
         """The earnings of an optimal plan."""
-        return f"and no plan can {self.terms.beyond}"
+        longest, episodes = getattr(self.plans.criterion, "longest", None), self.survey.episodes
+        steps = None if episodes is None else episodes.steps[int(np.argmax(self.plans.rewards))]
+        # Where the best plan needs less time than it may take, no longer episode earns more.
+        if longest is None or steps is None or steps + 1 < longest * (1 - 1e-6):
+            return f"and no plan can {self.terms.beyond}"
+        return f"and no plan whose episodes last at most {quantity(longest)} steps on average can {self.terms.beyond}"
 
     @property
     def others(self) -> str:

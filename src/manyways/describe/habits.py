@@ -29,7 +29,7 @@ ALWAYS, MAINLY = 0.95, 0.5
 """A plan has a habit if it does so in at least the first share of its time there. Another plan is without it only if it does so
 in less than the second share."""
 
-ELSEWHERE = 0.1
+ELSEWHERE = 0.01
 """A plan that does something elsewhere for at least this share of the time that it does it does not do it "only" there."""
 
 LEAST = 0.01

@@ -146,7 +146,15 @@ def _rule(plans: Plans, plan: int, comes: Bools, several: Bools) -> Rule:
         return Rule(text, exact, by_action, cases, every)
     by_action |= {action: "; ".join(map(briefly, leaves)) for action, leaves in ways.items()}
     said = "" if exact >= 1 - 1e-9 else f"; exact in {percent(exact)} {its_time}"
-    return Rule(f"{_sentence(cases)}{said}", exact, by_action, cases, every)
+    text = f"{_sentence(cases)}{'' if _rest_is_possible(cases, mdp, states) else ' where possible'}{said}"
+    return Rule(text, exact, by_action, cases, every)
+
+
+def _rest_is_possible(cases: Sequence[Case], mdp: MDP, states: Ints) -> bool:
+    """Whether the action of the last case can be taken in all of the (n,) states that no other case is about."""
+    last = cases[-1].action
+    left = named_actions(cases, mdp)[states] == mdp.action_names.index(last)
+    return bool(_possible(mdp, last)[states[left]].all())
 
 
 def _time_on(mdp: MDP, occupancy: Floats, states: Ints, actions: Ints) -> Floats:

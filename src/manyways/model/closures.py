@@ -115,11 +115,10 @@ def closures(
 
 def _likely(mdp: MDP) -> tuple[Closure, ...]:
     """What people would close: doors, passages, labels of a map, or actions."""
-    ends = mdp.start > 0
-    if GOAL in mdp.labels:
-        ends = ends | mdp.labels[GOAL]
+    over = np.array(mdp.labels[GOAL]) if GOAL in mdp.labels else np.zeros(mdp.n_states, bool)
     if (ending := episode_ends(mdp)) is not None:
-        ends = ends | (np.minimum.reduceat(ending, mdp.first_choice[:-1]) > 1 - 1e-9)
+        over = over | (np.minimum.reduceat(ending, mdp.first_choice[:-1]) > 1 - 1e-9)
+    ends = over | (mdp.start > 0)
     found: list[Closure] = []
     if DOOR in mdp.labels:
         found = list(_parts(mdp, DOOR))
@@ -129,6 +128,8 @@ def _likely(mdp: MDP) -> tuple[Closure, ...]:
         found = [closure for label in mdp.labels if label not in NO_PLACES for closure in _parts(mdp, label)]
     if not _without(found, ends):
         found = [_action(mdp, name) for name in mdp.action_names] if len(mdp.action_names) > 1 else []
+        # What can only be done where a trip is over already is on nobody's way.
+        found = [closure for closure in found if not over[mdp.choice_state[closure.choices]].all()]
     if not (kept := _without(found, ends)):
         raise SettingError(
             f"{mdp.name} has no doors, passages, labels or actions to close; ",

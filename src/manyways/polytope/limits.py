@@ -69,7 +69,8 @@ def settle_limits(limits: Limits, polytope: Solves, criterion: Criterion, best: 
                 f"the best value of {mdp.name}, {best.value:.4g} {criterion.unit}, is tiny against the rewards of which it "
                 "is the sum, so a share of it means nothing; ",
                 in_python="give the least value itself with floor=, or a longest way to the goal with longer=",
-                on_command_line="give the least value itself with --floor, or a longest way to the goal with --longer",
+                on_command_line="give the least value itself with --floor, or a longest way to the goal with --longer; if plans stay "
+                "at an end for nothing, plan for the way there with --restart LABEL",
             )
         limits = replace(limits, floor=best.value - limits.slack * abs(best.value))
     elif limits.floor is not None and limits.floor > best.value + 1e-9 * abs(best.value):

@@ -15,6 +15,7 @@ from manyways.describe.wording import raised, terms_of
 from manyways.methods import METHODS, VertexAscent
 from manyways.objectives import OBJECTIVES, MeanDivergence
 from manyways.plans.certificate import Certificate
+from manyways.plans.guarantee import length_of_best
 from manyways.plans.planset import PlanSet
 from manyways.polytope import Average, Discounted, Episodic
 from manyways.registry import Registry
@@ -38,7 +39,7 @@ def facts(plans: PlanSet) -> list[tuple[str, str]]:
         ("Model", f"{plans.mdp.name}: {plans.mdp.n_states:,} states, {plans.mdp.n_choices:,} choices"),
         ("Fingerprint of the model", plans.mdp.digest[:16]),
         ("Objective", f"{plans.objective:.6g}: {terms.objective(plans.maximised.describe(), plans.criterion)}; mean {terms.noun} {mean:.6g}, diversity {plans.diversity:.4f}"),
-        (f"{raised(terms.best)} {terms.noun} of any plan", f"{best:.6g} {unit}{proved}"),
+        (f"{raised(terms.best)} {terms.noun} of any plan", f"{best:.6g} {unit}{length_of_best(plans)}{proved}"),
         ("Limits", plans.guarantee or "none"),
         ("What counts as different", _described(plans.behaviour)),
         (f"What counts as {terms.noun}", _described(plans.criterion)),

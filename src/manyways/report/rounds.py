@@ -23,12 +23,13 @@ class Standing:
     """Where the rounds stand.
 
     Attributes:
-        current: the number of the set with whose model rounds begin.
+        current: the number of the set with whose model new rounds begin.
         asked: the number of the set to choose from; 0 if nobody has begun.
         answers: the titles of the plans that were taken, round by round.
         event: the newest event of the rounds.
         slack: how many percent worse than the best plan plans may be.
         model: the name of the model.
+        next_model: the name of the model of new rounds.
     """
 
     current: int
@@ -37,6 +38,7 @@ class Standing:
     event: int
     slack: str
     model: str
+    next_model: str
 
 
 def render_rounds(view: dict[str, Any] | None, standing: Standing) -> str:

@@ -40,18 +40,22 @@ class RoundsDesk:
         self._last: _Asked | None = None
 
     def page(self, number: int | None = None) -> bytes:
-        """The page with the current question, or the one that begins; rounds begin with the model of a set, by default the newest."""
+        """The page with the current question, or the one that begins; new rounds begin with the model of a set: by default that
+        of the rounds so far, or else the newest."""
         state = self._choices.state()
-        rounds, begin = state.rounds, state.current if number is None else number
+        rounds = state.rounds
         if not rounds.questions:
+            begin = state.current if number is None else number
             view, settings = None, self._plans(begin)
-            standing = Standing(begin, 0, (), rounds.event, _percent(settings.limits.slack), settings.mdp.name)
+            name = settings.mdp.name
+            standing = Standing(begin, 0, (), rounds.event, _percent(settings.limits.slack), name, name)
         else:
             asked = self._asked(rounds)
             view, last = asked.view, rounds.questions[-1].set
             titles = tuple(question.title for question in rounds.questions[:-1])
-            slack = _percent(asked.plans.limits.slack)
-            standing = Standing(begin, last, titles, rounds.event, slack, asked.plans.mdp.name)
+            begin, slack = last if number is None else number, _percent(asked.plans.limits.slack)
+            names = asked.plans.mdp.name, self._plans(begin).mdp.name
+            standing = Standing(begin, last, titles, rounds.event, slack, *names)
         return render_rounds(view, standing).encode(errors="replace")
 
     def start(self, sent: Mapping[str, Any]) -> int:
