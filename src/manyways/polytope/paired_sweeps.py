@@ -19,14 +19,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from time import sleep
 from typing import TypeVar
 
 import numpy as np
 
-from manyways.kernels import orders, small_solves
-from manyways.kernels import paired_sweeps as loops
+from manyways.kernels import announcements, paired_iteration, paired_layout, paired_push, small_solves
+from manyways.kernels import paired_passes as passes
 from manyways.kernels import sweeps as kernels
+from manyways.kernels.paired_arrays import Crew, Layout, Model, Rows, Tiles, new_crew
 from manyways.kernels.threads import cores
 from manyways.model.mdp import MDP
 from manyways.polytope.large_sweeps import LargeSweeps
@@ -37,9 +37,6 @@ from manyways.types import Floats, Ints
 
 THREADS_FROM = 50_000
 """States. In smaller models two threads would mostly wait for each other."""
-RESTLESS, MOST_WORK = 0.01, 3
-"""A state is restless if its value changes by more than this part of the largest surplus. Improvements end when no state is, or
-after as much work as so many passes over all states."""
 
 _Result = TypeVar("_Result")
 
@@ -48,13 +45,20 @@ class PairedSweeps(LargeSweeps):
     """The oracle of one model, for the average."""
 
     def __init__(self, mdp: MDP, pause: Pause | None = None) -> None:
-        super().__init__(mdp, 1.0, pause, chunk=loops.CHUNK)
+        super().__init__(mdp, 1.0, pause, chunk=passes.CHUNK)
         n = mdp.n_states
-        chunks, tiles = -(-n // loops.CHUNK), -(-n // loops.TILE)
+        chunks, tiles = -(-n // passes.CHUNK), -(-n // passes.TILE)
         self._two = _Two(n)
-        self._nearest, self._farthest, self._last = (np.empty(chunks, np.int64) for _ in range(3))
-        self._room = np.zeros(chunks + 1, np.int64)
-        self._gains, self._marks = np.empty(tiles), np.empty((2, tiles), bool)
+        self._model = Model(self._first, *self._arrays)
+        self._packed = Rows(*self._rows)
+        longest = np.maximum.reduceat(np.diff(mdp.transitions.indptr), mdp.first_choice[:-1]).astype(np.uint32)
+        by_chunk = (np.empty(chunks, np.int64) for _ in range(3))
+        self._layout = Layout(
+            self._order, self._place, self._likely, self._child, self._sibling, np.empty(n, np.uint32), longest,
+            np.zeros(chunks + 1, np.int64), *by_chunk, np.empty(chunks, bool),
+        )  # fmt: skip
+        self._tiles = np.empty(tiles), np.empty(tiles, bool), np.empty((2, tiles), bool)
+        self._steps_of_times = np.empty(n)
         self._reach: tuple[int, Ints] | None = None
 
     def best(self, c: Floats, warm: Vertex | None = None) -> Answer:
@@ -63,130 +67,58 @@ class PairedSweeps(LargeSweeps):
             return super().best(c, warm)
 
     def _average(self, c: Floats, at: SolveState, wanted: float) -> Answer:
-        n, tolerance = self.mdp.n_states, kernels.TOLERANCE
         stay, floor, upper = small_solves.outlook(c, self._loops)
         if at.g < floor:
             at.g = max(floor, float(c[at.choice].min()))
         fresh, at.fresh = at.fresh, False
-        lower, cuts = floor, 0
-        for iteration in range(self._most):
+        lower, top = floor, np.inf
+        iteration, cuts, enough, settled = 0, 0, -1.0, True
+        while iteration < self._most:
             self.pause()
-            scale, height, top, bottom = self._survey(c, at)
-            span, goal = scale + height, min(tolerance * scale, wanted)
-            changes, moved = 0, kernels.EVALUATED * span
-            if iteration:
-                lower, upper = max(lower, bottom), min(upper, top)
-                if 0 <= top - bottom <= goal:
-                    self._push(np.zeros(n), max(float(at.y[at.reference]), 1.0))
-                    return self._vertex(c, at, top)
-                if stay >= 0 and abs(top - floor) <= goal:
-                    return self._staying(c, at, stay, top)
-                changes, moved = self._improve_tiles(c, at, 1e-13 * span, RESTLESS * (top - bottom))
-                if changes**2 <= n:  # this may be the last policy, so it is evaluated for the proof
-                    moved = goal / (2 * kernels.SETTLED)
-            thorough = (fresh and not iteration) or iteration % kernels.THOROUGH_EVERY == kernels.THOROUGH_EVERY - 1
-            enough = kernels.SETTLED * (kernels.EVALUATED * span if thorough else moved)
-            if changes or not iteration or thorough:
+            end, at.g, lower, upper, top, enough, settled = self._iterated(
+                c, at, lower, upper, floor, stay >= 0, wanted, fresh, iteration, enough, settled
+            )
+            if end == kernels.PROVED:
+                self._push(np.zeros(len(at.h)), max(float(at.y[at.reference]), 1.0))
+                return self._vertex(c, at, top)
+            if end == kernels.STAYING:
+                return self._staying(c, at, stay, top)
+            if end == kernels.ASTRAY:
                 cuts += self._arrange(c, at, may_move=cuts < MAX_CUTS)
-            most = kernels.THOROUGH_SWEEPS if thorough else kernels.MAX_SWEEPS
-            self._evaluate(at, lower, upper, most, enough)
+            else:
+                iteration += 1
         raise GaveUp
 
     # ---- steps --------------------------------------------------------------------------------
 
-    def _survey(self, c: Floats, at: SolveState) -> tuple[float, float, float, float]:
-        model = self._gains, self._first, *self._arrays, c, self.discount, at.h, at.choice
-        found = self._two.halves(lambda low, high: loops.survey_tiles(low, high, *model), len(self._gains))
-        scale, height, top, bottom = zip(*found, strict=True)
-        return max(scale), max(height), max(top), min(bottom)
-
-    def _improve_tiles(self, c: Floats, at: SolveState, margin: float, enough: float) -> tuple[int, float]:
-        """Improve the policy where the last survey found something better, and around these places. Returns the number of
-        changed choices and the largest change of a value."""
-        model, last = (self._first, *self._arrays, c), self._reach_of(at.reference)
-        cut, marked, everything = np.array([at.reference], np.uint32), self._gains > margin, False
-        changes = work = moved = 0.0
-        while True:
-            done, totals = np.zeros(2 * loops.APART, np.int64), np.zeros((2, loops.APART))
-            self._marks[:] = False
-            settings = at.g, at.h, at.choice, at.reference, margin, enough
-            arguments = done, last, *model, *settings, marked, self._marks, totals
-            self._two.passes(lambda part, rest=arguments: loops.improve_twice(part, *rest))
-            # The reference leads wherever it likes, so it has its turn when nothing else moves.
-            changed, _ = kernels.greedy(cut, *model, 1.0, at.g, at.h, at.choice, margin, 1)
-            changes += changed + totals[:, loops.CHANGED].sum()
-            work += totals[:, loops.WORK].sum()
-            moved = max(moved, totals[:, loops.MOVED].max())
-            marked = self._marks[loops.SECOND].copy()
-            if not marked.any() or work >= MOST_WORK * self.mdp.n_states:
-                if changes or everything:
-                    return int(changes), float(moved)
-                # Self-loops hide a little in surveys, so that the marks can be wrong.
-                marked[:], everything = True, True
+    def _iterated(
+        self, c: Floats, at: SolveState, *progress: float
+    ) -> tuple[int, float, float, float, float, float, bool]:
+        """One iteration, by one thread or two; see `kernels.paired_iteration.iterate_once`."""
+        crew, tiles = new_crew(), Tiles(*self._tiles, self._reach_of(at.reference))
+        work = tiles, self._work, self._steps_of_times, self._b, self._ones, at.reference, at.g
+        solve = self._model, c, at.h, at.y, at.choice, self._layout, self._packed, *work, *progress
+        return self._two.make(lambda part: paired_iteration.iterate_once(part, crew, *solve), crew)
 
     def _reach_of(self, reference: int) -> Ints:
-        """(chunks,) how far a pass must be before the next one may follow, if the chain is cut at the reference."""
+        """(chunks,) how far a pass by number must be before the next one may follow, if the chain is cut at the reference."""
         if self._reach is None or self._reach[0] != reference:
+            nearest, farthest, last = (np.empty_like(self._layout.last) for _ in range(3))
             indptr, indices, _ = self._arrays
-            model = self._first, indptr, indices, reference, self._nearest, self._farthest
-            self._two.halves(lambda low, high: loops.reach(low, high, *model), len(self._last))
-            last = np.empty_like(self._last)
-            loops.lasts(self._nearest, self._farthest, last)
+            passes.reach(self._first, indptr, indices, reference, nearest, farthest)
+            passes.lasts(nearest, farthest, last)
             self._reach = reference, last
         return self._reach[1]
 
-    def _tree(self, at: SolveState) -> int:
-        self._order[0] = at.reference
-        rest = at.choice, *self._arrays, self._likely
-        self._two.halves(lambda low, high: orders.likely_successors(low, high, *rest), self.mdp.n_states)
-        return orders.walk(self._order, self._likely, self._child, self._sibling)
+    def _push(self, start: Floats, mass: float) -> None:
+        enough, crew = kernels.MASS_LEFT * mass, new_crew()
+        work = self._layout, self._packed, self._work, start, self._b, enough
+        if not self._two.make(lambda part: paired_push.push(part, crew, *work), crew) <= enough:
+            raise GaveUp
 
     def _pack(self, c: Floats, at: SolveState) -> None:
-        chunks, indptr = len(self._last), self._arrays[0]
-        loops.number(self._order, self._place)
-        self._two.halves(lambda low, high: loops.lengths(low, high, self._order, at.choice, indptr, self._room), chunks)
-        room = np.cumsum(self._room)
-        policy = self._order, at.choice, *self._arrays, c, self._likely, self._place, self._b, *self._rows
-        self._two.halves(
-            lambda low, high: loops.pack_chunks(low, high, room, self._nearest, self._farthest, *policy), chunks
-        )
-        loops.lasts(self._nearest, self._farthest, self._last)
-
-    def _evaluate(self, at: SolveState, lower: float, upper: float, most: int, enough: float) -> None:
-        """Sweep the times to the reference and the values, and take Newton's steps on the gain; see `kernels.sweeps.evaluate`."""
-        h, y, root = at.h, at.y, at.reference
-        if y[root] == 0:  # nothing is known about them yet
-            self._sweep(self._ones, 0.0, y, 2, 0.0)
-        cycle = y[root] = self._sweep(self._ones, 0.0, y, most, kernels.TIMED * max(1.0, float(y.max())))[1]
-        for _ in range(kernels.NEWTON_STEPS):
-            made, surplus = self._sweep(self._b, at.g, h, most, enough)
-            most -= made
-            step = min(max(surplus / cycle, lower - at.g), upper - at.g)
-            at.g += step
-            self._two.halves(lambda low, high, step=step: loops.lower(low, high, h, step, y), len(h))
-            h[root] = 0.0
-            if abs(step) * cycle <= enough or most <= 0:
-                break
-
-    def _sweep(self, b: Floats, shift: float, values: Floats, most: int, enough: float) -> tuple[int, float]:
-        """Sweep the values of the cut chain in pairs; see `kernels.sweeps.sweep`."""
-        root = int(self._order[0])
-        values[root] = self._work[root] = 0.0
-        made, rises, before = 0, 0, 0.0
-        while made < most:
-            done, changes = np.zeros(2 * loops.APART, np.int64), np.zeros((2, loops.APART))
-            rest = done, self._last, changes, self._order, *self._rows, self._work, b, shift, values
-            trust = 1.0 if rises < kernels.RISES else 0.0
-            self._two.passes(lambda part, rest=(*rest, trust): loops.sweep_twice(part, *rest))
-            made += 2
-            first, second = changes[:, 0]
-            if min(first, second) <= enough:
-                break
-            rises += (0 < before <= first) + (first <= second)
-            before = second
-        begin, target, weight, *_ = self._rows
-        row = slice(0, int(begin[1]))
-        return made, float(b[0] - shift + weight[row] @ values[target[row]])
+        policy = self._model, c, at.choice, self._layout, self._b, self._packed
+        paired_layout.lay_out_in_order(announcements.BOTH, new_crew(), *policy)
 
 
 class _Two:
@@ -195,7 +127,6 @@ class _Two:
     def __init__(self, n_states: int) -> None:
         self._large = n_states >= THREADS_FROM
         self._other: ThreadPoolExecutor | None = None
-        self._ended = False
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -203,32 +134,22 @@ class _Two:
         if not self._large or cores() == 1:
             yield
             return
-        self._ended = False
         with ThreadPoolExecutor(1) as other:
             self._other = other
             try:
                 yield
             finally:
-                self._ended, self._other = True, None
+                self._other = None
 
-    def halves(self, work: Callable[[int, int], _Result], count: int) -> tuple[_Result, _Result]:
-        """The results of work on the numbers below the middle of `count`, and from there on."""
-        middle = count // 2
+    def make(self, work: Callable[[int], _Result], crew: Crew) -> _Result:
+        """The result of both parts of the work, during which two threads meet."""
         if self._other is None:
-            return work(0, middle), work(middle, count)
-        rest = self._other.submit(work, middle, count)
-        return work(0, middle), rest.result()
-
-    def passes(self, work: Callable[[int], bool]) -> None:
-        """Make two passes, of which the second follows the first; see `kernels.paired_sweeps`."""
-        if self._other is None:
-            work(loops.BOTH)
-            return
-
-        def follow() -> None:
-            while not work(loops.SECOND) and not self._ended:
-                sleep(0)  # other threads may need this one's core
-
-        second = self._other.submit(follow)
-        work(loops.FIRST)
+            return work(announcements.BOTH)
+        second = self._other.submit(work, announcements.SECOND)
+        try:
+            found = work(announcements.FIRST)
+        except BaseException:
+            announcements.call_off(crew.meetings)
+            raise
         second.result()
+        return found

@@ -16,10 +16,11 @@ import numpy as np
 from scipy import sparse
 
 from manyways.kernels.orders import walk as breadth_first
+from manyways.kernels.threads import cores, side_by_side
 from manyways.model.mdp import MDP
 from manyways.polytope.large_sweeps import LargeSweeps
 from manyways.polytope.oracle import Pause
-from manyways.polytope.paired_sweeps import PairedSweeps
+from manyways.polytope.paired_sweeps import THREADS_FROM, PairedSweeps
 from manyways.polytope.policy_iteration import PolicyIteration
 from manyways.polytope.vertex import Answer, Vertex
 from manyways.polytope.ways import Ways
@@ -27,6 +28,8 @@ from manyways.types import Floats, Ints
 
 PAIRED_FROM = 30_000
 """States. Smaller models fit into the processor's cache."""
+PARTS = 8
+"""In so many pieces, costs are copied by several threads."""
 
 
 class RenumberedSweeps:
@@ -48,7 +51,7 @@ class RenumberedSweeps:
         inside = self._copied()
         if self._sweeps is None:
             self._sweeps = self.oracle_of(inside.mdp)
-        found = self._sweeps.best(c[inside.choices], self._on_copy(inside, warm))
+        found = self._sweeps.best(_taken(c, inside.choices), self._on_copy(inside, warm))
         inner = np.asarray(found.choices)
         own = inside.choices[inner]
         choices = np.empty(len(inside.states), np.int64)
@@ -120,6 +123,15 @@ class _Copied:
 
     def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state, _lock=Lock())
+
+
+def _taken(c: Floats, choices: Ints) -> Floats:
+    """c[choices], by several threads where that takes as long as a pass over the states."""
+    found = np.empty(len(choices))
+    parts = list(zip(np.array_split(choices, PARTS), np.array_split(found, PARTS), strict=True))
+    threads = cores() if len(choices) >= THREADS_FROM else 1
+    side_by_side(lambda part: np.take(c, part[0], out=part[1], mode="clip"), parts, threads)
+    return found
 
 
 def _by_steps(place: int, ways: Ways) -> Ints:
