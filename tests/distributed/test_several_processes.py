@@ -42,6 +42,7 @@ def models():
     yield "standing-still", (mw.read("rooms-40:0?goal_reward=1&step_reward=-4"), 1.0)
     yield "no-stop", (_without_stop(12), 1.0)
     yield "far-loops", (_without_stop(60), 1.0)  # between loops on it, policies change once in 10^15 steps
+    yield "farther-loops", (_with_noise(_without_stop(100), 38), 1.0)
     yield "rooms", (mw.read("rooms-100:0"), 1.0)
     yield "hidden", (_with_costs_that_nobody_pays(rooms), 1.0)
     yield "hidden-discounted", (_with_costs_that_nobody_pays(rooms), 0.99)
@@ -73,6 +74,12 @@ def _without_stop(size: int) -> mw.MDP:
             yield (0.85 if name == action else 0.05), target, paid[state]
 
     return mw.explore((0, 0), lambda _: ["up", "down", "left", "right"], outcomes)
+
+
+def _with_noise(mdp: mw.MDP, seed: int) -> mw.MDP:
+    """Five times the reward, and noise as large as the costs of a search."""
+    noise = 0.5 * np.log(2 * np.random.default_rng(seed).random(mdp.n_choices))
+    return mdp.with_reward(5 * mdp.reward + noise)
 
 
 def _with_costs_that_nobody_pays(mdp: mw.MDP) -> mw.MDP:

@@ -138,7 +138,7 @@ class SharedOracle:
         )
         stays = np.isfinite(floor)
         lower = floor if stays else float(team.min(float(c.min())))
-        upper, gap, moves, system = float(team.max(float(c.max()))), np.inf, 0, None
+        upper, gap, moves, failed, system = float(team.max(float(c.max()))), np.inf, 0, 0, None
         if not at.g >= lower:
             at.g = max(lower, float(team.min(float(c[at.choice].min()))))
         tight, changes = TIGHTEST, 1
@@ -155,10 +155,11 @@ class SharedOracle:
             try:
                 self._evaluate(c, at, system, lower, upper, enough)
             except SolverError:  # the policy runs in several loops, between which it hardly ever changes
-                if moves >= MOST_MOVES:
+                if failed >= MOST_MOVES:
                     raise
-                self._keep_best_loop(c, at, system, by_value=moves % 2 == 1)
-                moves, changes = moves + 1, 1
+                failed += 1
+                self._keep_best_loop(c, at, system, by_value=failed % 2 == 1)
+                changes, gap = 1, np.inf  # how far bounds were apart does not say how accurate values must be now
                 continue
             found = self._survey(c, at)
             lower, upper = max(lower, found.bottom), min(upper, found.top)

@@ -1,9 +1,15 @@
 """Sweeps of a model that does not fit into the processor's cache, for the long-run average.
 
-They differ from those of smaller models (`sweeps`) in three things.
+They differ from those of smaller models (`sweeps`) in five things.
 
 *Passes in pairs.* Passes over a large model wait for memory. So the second of two passes follows the first at a short distance
-(`kernels.paired_sweeps`), in the same thread or in another. The values are those of one pass after the other, in every bit.
+(`kernels.paired_passes`), in the same thread or in another. The values are those of one pass after the other, in every bit.
+
+*Two threads.* Each iteration is one compiled call, made by one thread, or by two that share its work and meet where one needs
+what the other wrote (`kernels.paired_iteration`). Both come to the same decisions, so the result is the same in every bit.
+
+*Patches.* Where few states changed their choices, the policy is not ordered and laid out again, but patched
+(`kernels.paired_layout`).
 
 *Improvements by number.* Greedy passes go through the states by their numbers, as they lie in memory, because these are in the order
 of cheap ways (`renumbering`).

@@ -1,0 +1,27 @@
+"""Choices of one state with the same effect."""
+
+import numpy as np
+
+import manyways as mw
+from manyways.model.effects import by_effect
+
+
+def test_choices_that_lead_to_the_same_states_and_bring_the_same_have_one_number():
+    lake = mw.read("gym:FrozenLake-v1")
+    numbers = by_effect(lake)
+    dense = lake.transitions.toarray()
+    for x in range(lake.n_choices):
+        for y in range(x):
+            same = lake.choice_state[x] == lake.choice_state[y] and np.array_equal(dense[x], dense[y])
+            same = same and lake.reward[x] == lake.reward[y]
+            same = same and all(ends[x] == ends[y] for ends in lake.ends.values())
+            assert (numbers[x] == numbers[y]) == same
+    assert len(np.unique(numbers)) < lake.n_choices
+    assert numbers.max() + 1 == len(np.unique(numbers))
+
+
+def test_choices_that_differ_in_reward_or_in_an_end_have_numbers_of_their_own():
+    mdp = mw.MDP.from_transitions([("a", "x", "a", 1.0, 1.0), ("a", "y", "a", 1.0, 2.0), ("a", "z", "a", 1.0, 1.0)])
+    assert by_effect(mdp).tolist() == [0, 1, 0]
+    world = mw.four_rooms(0)
+    assert by_effect(world).tolist() == list(range(world.n_choices))
