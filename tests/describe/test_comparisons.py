@@ -8,7 +8,7 @@ from given_plans import along, commute, going, plan_set, repair_shop, value
 
 import manyways as mw
 from manyways.describe import portraits
-from manyways.describe.wording import percent
+from manyways.describe.wording import finely, percent
 from manyways.formats.text_maps import world_from_rows
 
 
@@ -30,10 +30,13 @@ def test_a_shop_without_a_map():
     assert "The higher reward of the two, and no plan can earn more." in careful.sentences
     assert "The only plan that never enters 'down'." in careful.sentences
     share = 1 / (5 + 10 / 3 + 1)
-    assert f"Spends {percent(share)} of its time in 'down', more than the other plan." in careless.sentences
+    assert (
+        f"Spends {percent(share)} of its time in states labelled 'down', more than the other plan."
+        in careless.sentences
+    )
     lost = value(plan_set(mdp, [going(mdp, ("worn", "run"))]), "below optimum")
     assert lost is not None
-    assert f"The lower reward of the two, {percent(lost)} below the optimum." in careless.sentences
+    assert f"The lower reward of the two, {finely(lost)} below the optimum." in careless.sentences
 
 
 def test_the_only_plan_of_three():
@@ -62,8 +65,8 @@ def test_what_is_done_only_once_is_not_called_never():
     mdp = mw.MDP.from_transitions(rows)
     hop, skip = portraits(plan_set(mdp, [going(mdp, ("a", "hop")), going(mdp, ("a", "skip"))]))
     said = " ".join(hop.sentences + skip.sentences)
-    assert "Takes 'hop' in 50 % of its steps; the other plan 0 % in the long run." in hop.sentences
-    assert "Never takes 'hop' in the long run; the other plan takes it in 50 % of its steps." in skip.sentences
+    assert "Takes 'hop' in 50 % of its steps; the other plan never does." in hop.sentences
+    assert "Never takes 'hop'; the other plan takes it in 50 % of its steps." in skip.sentences
     assert "bridge" not in said
 
 

@@ -10,7 +10,7 @@ from manyways.describe.wording import counted, joined, number, percent, plain, s
 @pytest.mark.parametrize(
     ("share", "shown"),
     [(0, "0 %"), (-1e-17, "0 %"), (1e-5, "under 0.1 %"), (0.004, "0.4 %"), (0.03, "3 %"), (0.0995, "10 %"), (0.342, "34 %"),
-     (0.9994, "99.9 %"), (0.99999, "over 99.9 %"), (1 - 1e-12, "100 %"), (1.234, "123 %")],
+     (0.0009, "under 0.1 %"), (0.9989, "99.9 %"), (0.9994, "over 99.9 %"), (0.99999, "over 99.9 %"), (1 - 1e-12, "100 %"), (1.234, "123 %")],
 )  # fmt: skip
 def test_percent(share, shown):
     assert percent(share) == shown
