@@ -102,11 +102,13 @@ class Context:
 
     def in_detail(self, one: int, other: int) -> bool:
         """Whether two plans are as good and as long, as shown, and nearly always in the same cells."""
-        steps = self.steps[one], self.steps[other]
+        own, theirs = self.steps[one], self.steps[other]
         shared = float(np.minimum(*self.survey.by_state[[one, other]]).sum())
         if self.earnings[one] != self.earnings[other] or shared < SHARED:
             return False
-        return steps[0] == steps[1] or (None not in steps and abs(steps[0] - steps[1]) <= AS_LONG * max(steps))
+        if own is None or theirs is None:
+            return own == theirs
+        return abs(own - theirs) <= AS_LONG * max(own, theirs)
 
     @property
     def no_other(self) -> str:

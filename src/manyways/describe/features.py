@@ -85,6 +85,11 @@ def features_of(
     )
 
 
+def _comes_to(reached: Bools, mask: Bools) -> Bools:
+    """(k,) whether each plan ever comes to one of (S,) marked states."""
+    return np.asarray(reached[:, mask].any(axis=1))
+
+
 def state_features(survey: Survey, reached: Bools, plan: int) -> Iterator[Feature]:
     """The state in which a plan exceeds the mean of the others most, and the state in which it falls short most."""
     mdp, time = survey.plans.mdp, survey.by_state
@@ -102,7 +107,7 @@ def level_features(survey: Survey, reached: Bools) -> Iterator[Feature]:
     after = f"of its {words_for(survey.plans, 'time')}"
     for name, values in islice(mdp.variables.items(), VARIABLES_AT_MOST):
         times = [
-            (condition, by_state[:, mask].sum(axis=1), reached[:, mask].any(axis=1))
+            (condition, by_state[:, mask].sum(axis=1), _comes_to(reached, mask))
             for condition, mask in ranges_of(name, values)
         ]
         kept: list[Floats] = []
@@ -189,7 +194,7 @@ def _sector_features(survey: Survey, reached: Bools, sectors: Sectors | None) ->
             title,
             values,
             values * way,
-            reached[:, mask].any(axis=1),
+            _comes_to(reached, mask),
         )
 
 
@@ -210,7 +215,7 @@ def _label_features(survey: Survey, reached: Bools, rooms: Rooms | None) -> Iter
             continue  # remarks on risks and on routes mention it
         mask = survey.plans.mdp.labels[label]
         title = f"{labelled}{name}" if labelled else titles[label]
-        ever = reached[:, mask].any(axis=1)
+        ever = _comes_to(reached, mask)
         yield _visit("label", survey.plans, f"{labelled}{name}", title, survey.by_state[:, mask].sum(axis=1), ever)
 
 

@@ -119,7 +119,8 @@ def _is_reason(amount: Floats, i: int) -> bool:
     ahead = np.delete(amount, i) - amount[i]
     as_much = np.count_nonzero(np.abs(ahead) <= LITTLE_TIME)
     clearly = max(LITTLE_TIME, CLEARLY * float(np.abs(amount).max()))
-    return 2 * as_much <= len(ahead) and np.count_nonzero(ahead > LITTLE_TIME) <= 1 and not (ahead > clearly).any()
+    more = int(np.count_nonzero(ahead > LITTLE_TIME))
+    return bool(2 * as_much <= len(ahead) and more <= 1 and not (ahead > clearly).any())
 
 
 def _suits_another(x: Floats, i: int, reasons: Reasons, named: dict[str, Bools]) -> bool:
