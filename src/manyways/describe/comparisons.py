@@ -67,6 +67,8 @@ def _compared(context: Context, plan: int, feature: Feature, scale: float) -> It
     weight = scale * abs(own - mean) * feature.part * (2 if alone else 1)
     if percent(own) == percent(mean):
         return
+    if _apart_from(context, plan, feature)[0]:
+        weight /= 2  # what another plan does, too, says less about this one
     if own > mean:
         does = f"{feature.does(percent(own))}{_others_do(context, plan, feature)}"
         yield Remark(f"{group}:{feature.place or 'more'}", weight, f"{does}.")
