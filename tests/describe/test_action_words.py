@@ -30,6 +30,9 @@ from manyways.describe.action_words import does
         ("turbo", "takes 'turbo'"),
         ("[]", "takes '[]'"),
         ("slow", "slows"),
+        ("train", "takes 'train'"),
+        ("train dog", "trains dog"),
+        ("land", "takes 'land'"),
         ("a+b", "takes 'a+b'"),
     ],
 )

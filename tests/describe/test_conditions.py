@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyways.describe.conditions import Condition, all_hold, briefly, hull, is_plural, spent, when
+from manyways.describe.conditions import Condition, all_hold, briefly, hull, is_plural, narrowed, spent, when
 
 NAN = float("nan")
 
@@ -101,3 +101,21 @@ def test_a_hull_holds_wherever_one_of_the_two_does(one, other):
     variables = {"a": grid[0], "b": grid[1]}
     either = all_hold(one, variables, 36) | all_hold(other, variables, 36)
     assert (all_hold(hull(one, other), variables, 36) >= either).all()
+
+
+def test_bounds_are_narrowed_to_what_occurs():
+    wear, among = np.array([0, 1, 2, 3, 4]), np.array([True, True, True, False, True])
+    for wide, narrow in (
+        (Condition("wear", 1, 3), "wear 1 or 2"),
+        (Condition("wear", 2, 3), "wear 2"),
+        (Condition("wear", 3, None), "wear 4 or more"),
+        (Condition("wear", None, 3), "wear 2 or less"),
+    ):
+        (found,) = narrowed((wide,), {"wear": wear}, among)
+        assert found.brief == narrow
+        np.testing.assert_array_equal(found.holds(wear)[among], wide.holds(wear)[among])
+    (found,) = narrowed((Condition("wear", 1, None),), {"wear": wear}, wear <= 2)
+    assert found.brief == "wear 1 or 2"
+    text = Condition("place", values=("hill",))
+    assert narrowed((text,), {"place": np.array(["hill", "mill"])}, np.array([True, True])) == (text,)
+    assert spent(text) == "where place is hill"

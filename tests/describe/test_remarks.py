@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from given_plans import EAST, SOUTH, along, going, plan_set, rooms_world
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,6 +56,18 @@ def test_other_plans_now_and_then_in_a_room_count():
     chances = survey_of(plan_set(mdp, [both])).facts[0].doors
     assert chances
     assert sorted(round(chance, 9) for chance in chances.values()) == [0.45, 0.45, 0.55, 0.55]
+
+
+def test_only_means_that_no_other_plan_ever_does():
+    mdp = rooms_world()
+    east, south = along(mdp, EAST), along(mdp, "ddddrrrr")
+    for share, said in ((0.0, "The only plan through"), (0.05, "The only plan that usually goes through")):
+        first, _ = portraits(plan_set(mdp, [east, share * east + (1 - share) * south]))
+        assert f"{said} the north-east room." in first.sentences
+        plans = plan_set(mdp, [share * east + (1 - share) * south])
+        doors = survey_of(plans).facts[0].doors
+        assert doors is not None
+        assert min(doors.values()) == pytest.approx(share or 1.0)  # doors that the plan cannot reach are left out
 
 
 def spread_rooms(correct: float = 1.0) -> mw.MDP:

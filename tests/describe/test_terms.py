@@ -38,10 +38,10 @@ def test_costs_are_shown_as_positive_numbers_and_less_is_better():
 def test_the_sentences_are_about_costs():
     bike, bus = portraits(both(commute()))
     assert "The lower cost of the two, and no plan can cost less." in bike.sentences
-    assert "The higher cost of the two, 33 % more than the least possible." in bus.sentences
+    assert "The higher cost of the two, 33.3 % more than the least possible." in bus.sentences
     mdp = commute()
     (alone,) = portraits(plan_set(mdp, [going(mdp, ("home", "bus"))]))
-    assert "Its cost is 33 % more than the least possible." in alone.sentences
+    assert "Its cost is 33.3 % more than the least possible." in alone.sentences
     (best,) = portraits(plan_set(mdp, [going(mdp, ("home", "bike"))]))
     assert "Costs 1.5 per step, and no plan can cost less." in best.sentences
 

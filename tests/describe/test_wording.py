@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from manyways.describe.wording import counted, joined, number, percent, plain, short
+from manyways.describe.wording import aligned, counted, finely, joined, number, percent, plain, short, tabled
 
 
 @pytest.mark.parametrize(
     ("share", "shown"),
     [(0, "0 %"), (-1e-17, "0 %"), (1e-5, "under 0.1 %"), (0.004, "0.4 %"), (0.03, "3 %"), (0.0995, "10 %"), (0.342, "34 %"),
-     (0.9994, "99.9 %"), (0.99999, "over 99.9 %"), (1 - 1e-12, "100 %"), (1.234, "123 %")],
+     (0.0009, "under 0.1 %"), (0.9989, "99.9 %"), (0.9994, "over 99.9 %"), (0.99999, "over 99.9 %"), (1 - 1e-12, "100 %"), (1.234, "123 %")],
 )  # fmt: skip
 def test_percent(share, shown):
     assert percent(share) == shown
@@ -35,4 +35,21 @@ def test_short_names_are_one_harmless_line():
         "'two words'",
         "'two words'",
         "''",
+    )
+
+
+def test_rewards_below_each_other_have_one_number_of_decimals():
+    assert aligned((4.35163, 4.34385, None)) == ["4.35163", "4.34385", "–"]
+    assert aligned((-13.0, -17.0)) == ["-13.00", "-17.00"]
+    assert aligned((0.0, 0.0)) == ["0.000", "0.000"]
+
+
+def test_a_share_in_a_sentence_is_that_in_the_table():
+    for share in (0.145, 0.2, 0.99951, 1.0, 0.0, 0.0004, 0.0309):
+        assert finely(share) == tabled(share).replace(".0 %", " %")
+    assert (finely(0.145), finely(0.24), finely(0.99951), finely(0.0004)) == (
+        "14.5 %",
+        "24 %",
+        "over 99.9 %",
+        "under 0.1 %",
     )

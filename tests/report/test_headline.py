@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import manyways as mw
 from manyways.describe import survey_of
+from manyways.report import view_of
 from manyways.report.chart import spread
 from manyways.report.groups import COLOURS, groups_of, tints_of
 from manyways.report.headline import _down, _up, headline
@@ -38,7 +39,7 @@ def plans_with(rewards: tuple[float, ...], *, costs: bool = False) -> mw.PlanSet
         ((1.0, 1.0), False, "Two ways, each as good as the best possible"),
         ((1.0,), False, "One way, the best possible"),
         ((-10.0, -13.01), False, "Two ways, each at most 31 % worse than the best"),
-        ((-2.0, -3.0), True, "Two ways, each at most 50 % more than the best"),
+        ((-2.0, -3.0), True, "Two ways, each costing at most 50 % more than the cheapest"),
         ((0.0, -3.0), False, "Two ways, each at most 3 reward per step lower than the best"),
         ((1.0, -3.0), False, "Two ways, each at most 4 reward per step lower than the best"),
     ],
@@ -92,15 +93,22 @@ def test_many_plans_are_grouped_by_likeness():
     assert groups_of(survey_of(mw.plan("four-rooms:0", 3))) is None
 
 
-def test_chips_compare_with_the_best_plan(rooms):
-    from manyways.report import view_of
+def test_chips_say_the_numbers_of_the_table(rooms):
+    view = view_of(rooms)
+    for i, card in enumerate(view["cards"]):
+        loss, long = (chip["text"] for chip in card["chips"])
+        figures = {figure["name"]: figure["text"] for figure in card["figures"]}
+        assert float(re.findall(r"[\d.]+", loss)[0]) == float(re.findall(r"[\d.]+", figures["below optimum"])[0])
+        assert float(long.removesuffix(" steps")) == float(figures["steps to goal"])
+        assert float(figures["steps to goal"]) == pytest.approx(survey_of(rooms).facts[i].steps, abs=0.0501)
 
-    best = mw.plan(rooms.mdp, 1)
-    steps = survey_of(best).facts[0].steps
-    for i, card in enumerate(view_of(rooms)["cards"]):
-        loss, more = (chip["text"] for chip in card["chips"])
-        lost = 100 * (1 - rooms.rewards[i] / rooms.optimal_reward)
-        assert float(re.findall(r"[\d.]+", loss)[0]) == pytest.approx(lost, abs=0.5)
-        assert float(more.removesuffix(" steps").removesuffix(" step").replace("−", "-")) == pytest.approx(
-            survey_of(rooms).facts[i].steps - steps, abs=0.06
-        )
+
+def test_where_the_reward_is_minus_the_length_it_is_said_once():
+    pytest.importorskip("gymnasium")
+    plans = mw.plan("gym:CliffWalking-v1", 3, slack=0.4)
+    for card, reward in zip(view_of(plans)["cards"], plans.rewards, strict=True):
+        best = ["best possible"] if reward == pytest.approx(-13) else []
+        assert [chip["text"] for chip in card["chips"]] == [*best, f"{-reward:.0f} steps"]
+        said = " ".join(card["sentences"])
+        assert "reward" not in said
+        assert ("As short as possible: 13 steps" in said) == bool(best)

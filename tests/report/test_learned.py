@@ -76,7 +76,7 @@ def test_a_model_without_a_map_is_described_by_labels_actions_and_states(commute
     worth = recomputed(commute, times, shown)
     np.testing.assert_allclose(found["the action 'bus'"].worth, worth.mean(), rtol=1e-6, atol=1e-9)
     assert found["the action 'bus'"].worth < 0
-    assert {name.split("'")[0] for name in found} <= {"the action ", "the state ", "places labelled "}
+    assert {name.split("'")[0] for name in found} <= {"the action ", "the state ", "states labelled "}
     assert "You seem to avoid the action 'bus'" in " ".join(sentences(list(found.values())))
     view = round_view(commute)
     assert view["data"]["learned"] is None

@@ -29,7 +29,11 @@ from manyways.types import Bools, Floats
 PERCENT = r"(?:under 0\.1|over 99\.9|\d[\d,]*(?:\.\d+)?) %"
 NUMBER = r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?"
 RANK = r"(?:, the (?P<rank>most|least) of all plans)?"
-OTHERS = rf"; the others (?P<mean>{PERCENT}) on average"
+PLANS = r"plans? \d+(?:, \d+)*(?: and \d+(?: others)?)?"
+OTHERS = (
+    rf"(?:, like (?P<like>{PLANS}))?; (?P<who>the others|the rest|{PLANS}) "
+    rf"(?:(?P<mean>{PERCENT})(?: on average)?|(?P<never>(?:is|are) never there|never do(?:es)?))"
+)
 NEEDS = {"gym:": "gymnasium", ".prism": "stormpy"}
 COUNTS = ["One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve"]
 MINUS = "−"
@@ -93,15 +97,22 @@ def page(request) -> Page:
 def is_percent(text: str, share: float) -> bool:
     """Whether a share is shown so: one decimal below 10 and above 99 %, none between."""
     if text == "under 0.1 %":
-        return 0 < share < 6e-4
+        return 0 < share < 1e-3
     if text == "over 99.9 %":
-        return 1 - 6e-4 < share < 1
+        return 1 - 1e-3 < share < 1
     points = float(text.removesuffix(" %").replace(",", ""))
     if points in (0, 100):
         return abs(100 * share - points) < 1e-6
     digit = 0.1 if points < 10 or 99 <= points < 100 else 1
     down = 1 if points == 99 else digit  # 98.7 is shown as 99, and 99.3 as 99.3
     return -0.5001 * down - 1e-7 <= 100 * share - points <= 0.5001 * digit + 1e-7
+
+
+def is_fine(text: str, share: float) -> bool:
+    """Whether a share is shown so, as in the tables: with one decimal."""
+    if not re.match(r"\d", text) or share in (0, 1):
+        return is_percent(text, share)
+    return abs(float(text.removesuffix(" %")) - 100 * share) < 0.0501
 
 
 def is_steps(text: str, steps: float) -> bool:
@@ -239,9 +250,7 @@ def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
     return shown == [len(pairs), sum(not alike(page, *pair) for pair in pairs)]
 
 
-@form(
-    "difference", r"They are alike and differ only in detail\.|All of them go the same way and differ only in detail\."
-)
+@form("difference", r"They are alike and differ only in detail\.|All of them go nearly the same way\.")
 def _(page: Page, _i: int, _said: dict[str, Any]) -> bool:
     return all(alike(page, *pair) for pair in combinations(range(page.k), 2))
 
@@ -327,28 +336,22 @@ def loss_holds(page: Page, i: int, text: str) -> bool:
     lost = float(page.truth.lost[i])
     if text == "best possible":
         return lost == 0
-    if text == "within 0.1 %":
-        return 0 < lost < 6e-4
-    return text[0] == MINUS and is_percent(text[1:], lost)
+    if text == "under 0.1 % less":
+        return 0 < lost < 1e-3
+    return text[0] == MINUS and is_fine(text[1:], lost)
 
 
 # ---- chips, figures and titles ----------------------------------------------------------------------------
 
 
-@form("chip", rf"(?P<text>best possible|within 0\.1 %|{MINUS}{PERCENT})")
+@form("chip", rf"(?P<text>best possible|under 0\.1 % less|{MINUS}{PERCENT})")
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     return loss_holds(page, i, said["text"])
 
 
-@form("chip", rf"(?P<sign>[+{MINUS}])(?P<steps>{NUMBER}) steps?")
+@form("chip", rf"(?P<steps>{NUMBER}) steps?")
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
-    more = float(page.truth.steps[i]) - page.truth.best_steps
-    return is_steps(said["steps"], abs(more)) and (said["sign"] == "+") == (more > 0)
-
-
-@form("chip", r"as short as the best")
-def _(page: Page, i: int, _said: dict[str, Any]) -> bool:
-    return abs(float(page.truth.steps[i]) - page.truth.best_steps) < 0.0501
+    return abs(float(said["steps"].replace(",", "")) - float(page.truth.steps[i])) < 0.0501
 
 
 @form("chip", rf"(?P<share>{PERCENT}) reach the goal(?:, (?P<in_time>{PERCENT}) within (?P<limit>\d+) steps)?")
@@ -361,8 +364,8 @@ def _(page: Page, i: int, said: dict[str, Any]) -> bool:
         step = at[truth.state] * truth.plans.policies[i]
         reached += float(step @ mdp.ends["goal"])
         at = step @ mdp.transitions - float(step @ sum(mdp.ends.values())) * mdp.start
-    in_time = said["limit"] is None or (int(said["limit"]) == mdp.time_limit and is_percent(said["in_time"], reached))
-    return in_time and is_percent(said["share"], float(truth.reaches[i]))
+    in_time = said["limit"] is None or (int(said["limit"]) == mdp.time_limit and is_fine(said["in_time"], reached))
+    return in_time and is_fine(said["share"], float(truth.reaches[i]))
 
 
 def figure_holds(page: Page, i: int, name: str, text: str) -> bool:
@@ -432,8 +435,32 @@ def _part_holds(page: Page, i: int, part: str, same: list[int]) -> bool:
         there = float(truth.x[i, taken & mask[truth.state]].sum())
         only = habit[2] is None or float(truth.x[i, taken].sum()) <= there / 0.95 + 1e-9
         return only and there >= 0.25 - 1e-9 and there >= 0.95 * float(truth.time[i, mask].sum())
+    if not exceeds_all(page, i, part.lower(), same):
+        return False
+    beside = re.fullmatch(r"[Ff]urther ([\w-]+) (in the [\w-]+) than plan (\d+)", part)
+    if beside:
+        return truth.shift(i, int(beside[3]) - 1, done_in(page, beside[2])) == beside[1]
     assert not re.search(r"\d", part), f"no form for the title: {part}"
     return True
+
+
+def exceeds_all(page: Page, i: int, part: str, same: list[int]) -> bool:
+    """Of every plan with another title, and with a qualifier of every other plan: it spends clearly less time in one of the parts
+    of the map that a title names. "By the north-east" may be one of nine parts or three of them."""
+    if not re.fullmatch(r"(by|through) the (?!.*(room|passage)).+", part) or page.truth.rooms is not None:
+        return True
+    names = re.findall(r"(?:by|through|,|and) the ([\w-]+)|(?<=, )the ([\w-]+)", part)
+    way = page.truth.time[:, page.truth.on_the_way].sum(axis=1)
+    named = [first or second for first, second in names]
+    masks = [
+        [page.truth.sector(name)] + ([page.truth.side(name)] if len(named) == 1 and name != "middle" else [])
+        for name in named
+    ]
+    shares = [[page.truth.time[:, mask].sum(axis=1) / way for mask in of_one] for of_one in masks]
+    bare = page.view["cards"][i]["title"].lower().partition(" — ")[0]
+    rest = [j for j in page.others[i] if part != bare or j not in same]
+    rest = [j for j in rest if not page.truth.same_way(i, j) and not alike(page, i, j)] if part == bare else same
+    return all(any(any(one[j] <= 0.8 * one[i] for one in of_one) for of_one in shares) for j in rest)
 
 
 def departs(page: Page, i: int, words: str, others: list[int]) -> bool:
@@ -467,7 +494,7 @@ def _worth(page: Page, i: int, text: str) -> bool:
     if both:
         return is_number(both[1], float(truth.rewards[i])) and is_number(both[2], truth.best)
     share = re.fullmatch(rf"({PERCENT}) below the optimum", text)
-    return share is not None and is_percent(share[1], float(truth.lost[i]))
+    return share is not None and is_fine(share[1], float(truth.lost[i]))
 
 
 # ---- sentences on length, reward and risks --------------------------------------------------------------------
@@ -479,18 +506,25 @@ def _worth(page: Page, i: int, text: str) -> bool:
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     rewards, lead = page.truth.rewards, said["lead"]
-    equal = [j for j in range(page.k) if _worth(page, j, said["worth"])]  # those that look the same count as equal
+    shown = [card["figures"][0]["text"] for card in page.view["cards"]]
     end = int(np.argmin(rewards) if "lowest" in lead else np.argmax(rewards))
+    if not _worth(page, i, said["worth"]):
+        return False
     if lead == "The same ":
-        return len(equal) == page.k
-    return i in equal and end in equal and (end == i or lead.startswith("One"))
+        return len(set(shown)) == 1
+    return shown[i] == shown[end] and (shown.count(shown[i]) > 1) == lead.startswith("One")  # as the table shows them
 
 
-@form("sentence", rf"(?P<lead>The shortest|Among the shortest): (?P<steps>{NUMBER}) steps to the goal on average\.")
+@form(
+    "sentence",
+    rf"(?P<lead>The shortest|Among the shortest|As short as possible): (?P<steps>{NUMBER}) steps to the goal on average\.",
+)
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     steps = page.truth.steps
     alone = np.count_nonzero(np.abs(steps - steps.min()) < 0.1) == 1
     least = bool(steps[i] == steps.min()) if alone else bool(steps[i] < steps.min() + 0.1)
+    if said["lead"] == "As short as possible":
+        return is_steps(said["steps"], steps[i]) and steps[i] <= page.truth.best_steps + 1e-6
     return is_steps(said["steps"], steps[i]) and least and (not alone or said["lead"] == "The shortest")
 
 
@@ -546,7 +580,7 @@ def _(page: Page, i: int, said: dict[str, Any]) -> bool:
 @form("sentence", rf"Reaches the goal in (?P<share>{PERCENT}) of its episodes{RANK}\.")
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     shares = page.truth.reaches
-    return is_percent(said["share"], shares[i]) and rank_holds(i, shares, said["rank"])
+    return is_fine(said["share"], shares[i]) and rank_holds(i, shares, said["rank"])
 
 
 # ---- sentences on ways ------------------------------------------------------------------------------------------
@@ -579,7 +613,7 @@ def _named_rooms(page: Page, text: str) -> list[int]:
     return [page.truth.rooms.names.index(f"{name} room") + 1 for name in names]
 
 
-@form("sentence", r"The only plan through (?P<what>.+)\.")
+@form("sentence", r"The only plan (?P<usually>that usually goes )?through (?P<what>.+)\.")
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     truth = page.truth
     doors = re.findall(r"the ([\w-]+) door of the ([\w-]+) room", said["what"])
@@ -594,7 +628,9 @@ def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     else:
         places = [f"region:{name.removeprefix('the ')}" for name in said["what"].split(" and ")]
     chances = np.stack([truth.passing(place) for place in places])
-    return bool((chances[:, i] > 0.5).all() and (np.delete(chances, i, axis=1) < 0.1).all())
+    others = np.delete(chances, i, axis=1)
+    alone = bool((others < 1e-6).all())  # regions may be counted with up to 0.001 more, which only adds "usually"
+    return bool((chances[:, i] > 0.5).all() and (others < 0.1).all() and (said["usually"] or alone))
 
 
 @form(
@@ -629,9 +665,9 @@ def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     same = [j for j in page.others[i] if doors[j] == doors[i] and truth.same_passages[i, j]]
     true = are_plans(said["plans"], same)
     if said["detail"]:
-        true &= all(truth.same_way(i, j) and truth.distances[i, j] >= 0.01 for j in same)
+        true &= all(in_detail(page, i, j) for j in same)
     if said["side"]:
-        nearest = min(same, key=lambda j: truth.near[i, j])
+        nearest = min(same, key=lambda j: truth.distances[i, j])
         mask = truth.place(f"room:{_named_rooms(page, said['room'])[0]}")
         true &= said["than"] in (None, str(nearest + 1)) and truth.shift(i, nearest, mask) == said["side"]
     return bool(true)
@@ -646,34 +682,104 @@ def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     assert truth.same_passages is not None
     assert truth.regions is not None
     same = [j for j in page.others[i] if truth.same_passages[i, j] and truth.near[i, j] < 0.45]
-    taken = [f"the {n}" for n in truth.regions.names if "passage" in n and truth.passing(f"region:{n}")[i] > 0.5]
-    detail = not said["detail"] or all(truth.same_way(i, j) for j in same)
+    passing = {n: truth.passing(f"region:{n}") for n in truth.regions.names if "passage" in n}
+    ends = {truth.regions.names[at] for at in truth.regions.of_state[(page.mdp.start > 0) | page.mdp.labels["goal"]]}
+    taken = [f"the {n}" for n, chances in passing.items() if chances[i] > 0.5 >= chances.min() and n not in ends]
+    detail = not said["detail"] or all(in_detail(page, i, j) for j in same)
     several = f"the {' and '.join(name[4:].removesuffix(' passage') for name in taken)} passages"
     which = said["which"] is None or said["which"] == (taken[0] if len(taken) == 1 else several)
     return detail and which and (len(same) == page.k - 1 if "all" in said["plans"] else are_plans(said["plans"], same))
 
 
-@form("sentence", r"Goes the same way as (?P<plans>plans? [\d, and]+|all the others); they differ only in detail\.")
-def _(page: Page, i: int, said: dict[str, Any]) -> bool:
-    truth = page.truth
-    same = [j for j in page.others[i] if truth.same_way(i, j) and truth.distances[i, j] >= 0.01]
-    return len(same) == page.k - 1 if "all" in said["plans"] else are_plans(said["plans"], same)
+def in_detail(page: Page, i: int, j: int) -> bool:
+    """As good and as long, as shown, and in the same cells for 80 % of their time."""
+    truth, cards = page.truth, page.view["cards"]
+    worth = [card["figures"][1]["text"] for card in cards]
+    shared = 1 - np.abs(truth.time[i] - truth.time[j]).sum() / 2
+    steps = abs(truth.steps[i] - truth.steps[j]) <= 0.01 * max(truth.steps[i], truth.steps[j]) + 1e-9
+    return bool(worth[i] == worth[j] and shared >= 0.8 - 1e-9 and steps)
 
 
 @form(
     "sentence",
-    r"Most like plan (?P<other>\d+); they differ mainly (?P<where>in .+), where it (?:keeps further (?P<side>[\w-]+)|"
-    r"takes '(?P<own>.+)' more often and plan (?P<again>\d+) '(?P<theirs>.+)')\.",
+    r"Goes nearly the same way as (?P<plans>plans? [\d, and]+?|all the others)(?P<detail>; they differ only in detail)?\.",
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
-    truth, other = page.truth, int(said["other"]) - 1
-    true = other == min(page.others[i], key=lambda j: truth.near[i, j])
-    room = re.fullmatch(r"in the ([\w-]+) room", said["where"])
-    mask = truth.place(f"room:{_named_rooms(page, room[1])[0]}") if room else where(page, said["where"])[0]
-    if said["side"]:
-        return true and truth.shift(i, other, mask) == said["side"]
-    more = [shares_of_action(page, name, mask) for name in (said["own"], said["theirs"])]
-    return true and said["again"] == said["other"] and bool(more[0][i] > more[0][other] and more[1][i] < more[1][other])
+    truth = page.truth
+    same = [j for j in page.others[i] if truth.same_way(i, j) and truth.distances[i, j] >= 0.01]
+    if said["detail"] and not all(in_detail(page, i, j) for j in same):
+        return False
+    return len(same) == page.k - 1 if "all" in said["plans"] else are_plans(said["plans"], same)
+
+
+@form("sentence", r"Most like plan (?P<other>\d+)(?P<rest>; they differ mainly .+|, but .+)\.")
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    """The distance is the least in the table of distances, and what is said of the two is true."""
+    table, other = page.view["distances"], int(said["other"]) - 1
+    if table is not None:
+        row = [float(cell["text"]) for cell in table[i]]
+        if any(row[j] <= row[other] for j in page.others[i] if j != other):
+            return False
+    least = min(page.truth.distances[i, j] for j in page.others[i])
+    return bool(page.truth.distances[i, other] <= least + 1e-9) and differs(page, i, other, said["rest"])
+
+
+def differs(page: Page, i: int, other: int, text: str) -> bool:
+    again, truth = rf"plan {other + 1}", page.truth
+    ways = re.fullmatch(
+        rf", but (usually )?goes through (?P<own>.+), and {again} (?:through (?P<theirs>.+)|does not)", text
+    )
+    if ways:
+        chances = [
+            np.stack([truth.passing(place) for place in places_of(page, ways[name])])
+            for name in ("own", "theirs")
+            if ways[name]
+        ]
+        own = bool((chances[0][:, i] > 0.5).all() and (chances[0][:, other] <= 0.5).all())
+        sure = ways[1] is not None or bool((chances[0][:, i] > 0.99).all())
+        return (
+            own
+            and sure
+            and all(bool((rest[:, other] > 0.5).all() and (rest[:, i] <= 0.5).all()) for rest in chances[1:])
+        )
+    acts = rf"(?:it )?takes '(?P<own>.+)' more often and {again} '(?P<theirs>.+)'"
+    found = (
+        re.fullmatch(
+            rf"; they differ mainly (?P<where>in .+), where (?:it keeps further (?P<side>[\w-]+)|{acts})", text
+        )
+        or re.fullmatch(r", but keeps further (?P<side>[\w-]+) (?P<where>in .+)", text)
+        or re.fullmatch(rf", but (?P<where>in .+?) {acts}", text)
+    )
+    if found is None:
+        return bool(re.fullmatch(r", but (usually )?does not go through .+", text))
+    room = re.fullmatch(r"in the ([\w-]+) room", found["where"])
+    mask = truth.place(f"room:{_named_rooms(page, room[1])[0]}") if room else done_in(page, found["where"])
+    if text.startswith(";") and divergence_in(page, i, other, mask) < 0.5 - 1e-9:
+        return False
+    if "further" in text:
+        return truth.shift(i, other, mask) == found["side"]
+    more = [shares_of_action(page, found[name], mask) for name in ("own", "theirs")]
+    return bool(more[0][i] > more[0][other] and more[1][i] < more[1][other])
+
+
+def places_of(page: Page, text: str) -> list[str]:
+    """Rooms that doors separate, or rooms and passages found in the map, by the names that `Truth.passing` knows."""
+    if page.truth.rooms is not None:
+        return [f"room:{room}" for room in _named_rooms(page, text)]
+    kind = "passage" if "passage" in text else "room"
+    names = re.split(r", | and ", re.sub(rf"^the | {kind}s?$", "", text))
+    return [f"region:{name.removeprefix('the ')} {kind}" for name in names]
+
+
+def divergence_in(page: Page, i: int, j: int, mask: Bools) -> float:
+    """The share of the Jensen-Shannon divergence of two plans that comes from some states."""
+    p, q = page.truth.x[[i, j]]
+    middle = (p + q) / 2
+    parts = sum(
+        0.5 * np.where(own > 0, own * np.log(np.maximum(own, 1e-300) / np.maximum(middle, 1e-300)), 0.0)
+        for own in (p, q)
+    )
+    return float(parts[mask[page.truth.state]].sum() / parts.sum())
 
 
 # ---- sentences on time ------------------------------------------------------------------------------------------
@@ -720,7 +826,8 @@ def where(page: Page, text: str) -> tuple[Bools, bool]:
     truth = page.truth
     for pattern, part in (
         (r"in the ([\w-]+)", truth.sector),
-        (r"on the ([\w-]+) side", truth.side),
+        (r"in the (\w+)ern third", truth.side),
+        (r"in the (\w+-\w+), \w+ or \w+", truth.side),
         (r"along the (\w+ edge|cliff)", truth.edge),
     ):
         match = re.fullmatch(pattern, text)
@@ -740,29 +847,56 @@ def shares_in(page: Page, text: str) -> Floats:
     return time[:, mask].sum(axis=1) / (time[:, page.truth.on_the_way].sum(axis=1) if of_way else 1.0)
 
 
+def done_in(page: Page, text: str) -> Bools:
+    """(S,) the states of a place when it is said what is done there: what is done at the start counts."""
+    mask, of_way = where(page, text)
+    if not of_way:
+        return mask
+    name = re.fullmatch(r"in the ([\w-]+)", text)
+    assert name
+    return page.truth.sector(name[1], ~page.mdp.labels.get("goal", np.zeros(page.mdp.n_states, bool)))
+
+
+def others_hold(page: Page, i: int, values: Floats, said: dict[str, Any]) -> bool:
+    """Whether the plans named as doing the same are those within a third of the distance to the mean of all others, and what is
+    said of the rest is true."""
+    others = page.others[i]
+    gap = abs(values[i] - values[others].mean())
+    like = [j for j in others if abs(values[j] - values[i]) <= gap / 3]
+    rest = [j for j in others if j not in like]
+    if said.get("like") is not None and not are_plans(said["like"], like):
+        return False
+    if said["who"].startswith("plan"):
+        if not like or not are_plans(said["who"], rest):
+            return False
+    elif said["who"] == "the others" and like:
+        return False
+    return is_percent(said["mean"], float(values[rest].mean())) if said["mean"] else bool(values[rest].max() < 1e-9)
+
+
 WHERE = r"(?P<where>(?:in|on|along|at|with) .+?)"
 
 
 @form(
     "sentence",
-    rf"Spends (?:only )?(?P<own>{PERCENT}) of its (?:way|time) {WHERE}(?:{OTHERS}|(?P<never>; the others are never there)|{RANK})\.",
+    rf"Spends (?:only )?(?P<own>{PERCENT}) of its (?:way|time) {WHERE}(?:{OTHERS}|{RANK})\.",
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     shares = shares_in(page, said["where"])
-    own, mean = compared(i, shares)
-    rest = is_percent(said["mean"], mean) if said["mean"] else not said["never"] or mean < 1e-9
-    return is_percent(said["own"], own) and rest and rank_holds(i, shares, said["rank"])
+    rest = said["who"] is None or others_hold(page, i, shares, said)
+    return is_percent(said["own"], float(shares[i])) and rest and rank_holds(i, shares, said["rank"])
 
 
 @form(
     "sentence",
     rf"(?P<never>Spends none of its (?:way|time)|Hardly ever|Never visits|Is never|Is hardly ever) (?P<where>.+?)"
-    rf"(?: in the long run)?, where the others spend (?P<mean>{PERCENT}) on average\.",
+    rf"(?: in the long run)?, where (?P<who>the others|most others|{PLANS}) spends? (?P<mean>{PERCENT})(?: on average)?\.",
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     place = f"in {said['where']}" if said["never"] == "Never visits" else said["where"].removeprefix("in states ")
-    own, mean = compared(i, shares_in(page, place))
-    return is_percent(said["mean"], mean) and (0 < own < 0.005 if "ardly" in said["never"] else own < 1e-8)
+    shares = shares_in(page, place)
+    own = float(shares[i])
+    return others_hold(page, i, shares, said) and (0 < own < 0.005 if "ardly" in said["never"] else own < 1e-8)
 
 
 # ---- sentences on actions -----------------------------------------------------------------------------------------
@@ -792,20 +926,21 @@ def action_of(page: Page, words: str) -> Bools:
     rf"(?:(?P<where>In (?:the [\w-]+|(?:states labelled )?'[^']+')), t|T)akes '(?P<action>[^']+)' in (?:only )?(?P<own>{PERCENT}) of its steps{OTHERS}\.",
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
-    mask = None if said["where"] is None else where(page, said["where"].replace("In", "in", 1))[0]
-    own, mean = compared(i, shares_of_action(page, said["action"], mask))
-    return is_percent(said["own"], own) and is_percent(said["mean"], mean)
+    mask = None if said["where"] is None else done_in(page, said["where"].replace("In", "in", 1))
+    shares = shares_of_action(page, said["action"], mask)
+    return is_percent(said["own"], float(shares[i])) and others_hold(page, i, shares, said)
 
 
 @form(
     "sentence",
-    rf"(?P<how>Never|Hardly ever) takes '(?P<action>[^']+)'(?: (?P<where>in (?:the [\w-]+|(?:states labelled )?'[^']+')))?(?: in the long run)?; the others take it in "
-    rf"(?P<mean>{PERCENT}) of their steps( there)? on average\.",
+    rf"(?P<how>Never|Hardly ever) takes '(?P<action>[^']+)'(?: (?P<where>in (?:the [\w-]+|(?:states labelled )?'[^']+')))?(?: in the long run)?; (?P<who>the others|most others|{PLANS}) takes? it in "
+    rf"(?P<mean>{PERCENT}) of (?:their|its) steps( there)?(?: on average)?\.",
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
-    mask = None if said["where"] is None else where(page, said["where"])[0]
-    own, mean = compared(i, shares_of_action(page, said["action"], mask))
-    return is_percent(said["mean"], mean) and (own < 1e-8 if said["how"] == "Never" else own < 0.005)
+    mask = None if said["where"] is None else done_in(page, said["where"])
+    shares = shares_of_action(page, said["action"], mask)
+    own = float(shares[i])
+    return others_hold(page, i, shares, said) and (own < 1e-8 if said["how"] == "Never" else own < 0.005)
 
 
 def acting_alone(page: Page, i: int) -> Floats:

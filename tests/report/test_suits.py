@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import manyways as mw
+from manyways.describe import Measure, measures
 from manyways.report.named_places import named_places
 from manyways.report.page import render
 from manyways.report.pictures import canvas_of
-from manyways.report.suits import _distinct, likes, sentence, suits_of
+from manyways.report.suits import _distinct, _is_reason, likes, sentence, suits_of
 from manyways.report.view import view_of
 
 
@@ -66,6 +67,39 @@ def test_a_place_is_named_if_the_plan_is_worth_more_because_of_it(wish, expected
     """Plan 1 is more in the yard and less in the hall than the other, and as much elsewhere."""
     x = np.array([[0.4, 0.1, 0.5], [0.1, 0.4, 0.5]])
     assert sentence(likes(x, np.array(wish), 0, PLACES)) == expected
+
+
+@pytest.mark.parametrize(
+    ("yard", "named"),
+    [
+        ((0.5, 0.1, 0.1, 0.1), True),
+        ((0.5, 0.52, 0.1, 0.1), True),  # one other plan does a little more
+        ((0.5, 0.6, 0.1, 0.1), False),  # one does clearly more
+        ((0.5, 0.52, 0.52, 0.1), False),  # two do more
+        ((0.5, 0.5, 0.5, 0.1), False),  # most do as much
+    ],
+)
+def test_a_place_is_named_only_if_the_plan_stands_out_in_it(yard, named):
+    assert _is_reason(np.array(yard), 0) == named
+
+
+def test_one_place_is_not_named_twice():
+    x = np.array([[0.4, 0.1, 0.5], [0.1, 0.4, 0.5]])
+    both = [*PLACES, ("the action 'dig'", PLACES[0][1])]
+    assert (
+        len([name for _, name in likes(x, np.array([3.0, 0.0, 0.0]), 0, both) if "yard" in name or "dig" in name]) == 1
+    )
+
+
+def test_bad_labels_are_no_reasons(rooms):
+    assert measured(rooms, "time in wall").better == -1
+    assert not any("'wall'" in own["sentence"] for own in suits_of(rooms, None)["plans"])
+    assert "places labelled 'wall'" in dict(named_places(rooms.mdp, rooms.occupancies))
+    assert "places labelled 'wall'" not in dict(named_places(rooms.mdp, rooms.occupancies, ["wall"]))
+
+
+def measured(plans: mw.PlanSet, name: str) -> Measure:
+    return next(measure for measure in measures(plans) if measure.name == name)
 
 
 def test_a_constant_preference_changes_no_sentence():

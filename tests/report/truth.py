@@ -390,11 +390,11 @@ class Truth:
         rows, columns = layout.cells // layout.shape[1], layout.cells % layout.shape[1]
         return rows, columns, ~layout.blocked.ravel()[layout.cells]
 
-    def sector(self, name: str) -> Bools:
-        """(S,) the states of the way in a ninth of the map."""
+    def sector(self, name: str, counted: Bools | None = None) -> Bools:
+        """(S,) the states in a ninth of the map: those of the way, or those that are counted."""
         rows, columns, free = self._at
         words = [name.partition("-")[0], name.partition("-")[2]] if "-" in name else [name, name]
-        mask = self.on_the_way.copy()
+        mask = self.on_the_way.copy() if counted is None else counted.copy()
         for at, first, last, word in ((rows, "north", "south", words[0]), (columns, "west", "east", words[1])):
             low, high = at[free].min(), at[free].max() + 1
             third = np.clip(3 * (at - low) // (high - low), 0, 2)

@@ -26,6 +26,12 @@ transmit travel treat trigger try turn unload unlock unplug update upgrade use v
 weigh weld withdraw work write
 """
 VERBS = frozenset(VERB_LIST.split())
+THING_LIST = """
+board boat book dock drill fuel land light lock paint plant plug post press pump ship sign tow track train water
+"""
+THINGS = frozenset(THING_LIST.split())
+"""Verbs that, alone, are more often the name of a thing: "takes 'train'" instead of "trains"."""
+
 DIRECTION_LIST = """
 north south east west northeast northwest southeast southwest left right up down forward forwards back backward backwards
 straight ahead home away upstream downstream
@@ -53,7 +59,7 @@ def _known(action: str) -> str | None:
     if text.lower() in NOTHING:
         return "does nothing"
     first, blank, rest = text.partition(" ")
-    if first.lower() in VERBS and (rest or len(first) > 1):
+    if first.lower() in VERBS and (rest or first.lower() not in THINGS):
         return f"{third_person(first.lower())}{blank}{rest}"
     if all(word in DIRECTIONS for word in re.split(r"[ -]", text.lower())):
         return f"goes {text.lower()}"

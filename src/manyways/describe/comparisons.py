@@ -6,18 +6,19 @@ plan is the only one with the highest or lowest share.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from manyways.describe.context import ABSENT, Context, Remark
-from manyways.describe.features import SEEN, Feature, action_shares, state_features
-from manyways.describe.places import compass_direction
+from manyways.describe.features import SEEN, USUAL, Feature, action_shares, state_features
+from manyways.describe.likeness import QUARTER
+from manyways.describe.places import compass_direction, is_telling, listed_regions
 from manyways.describe.subject import Plans, words_for
-from manyways.describe.wording import VISIBLE, percent, quoted
+from manyways.describe.wording import VISIBLE, joined, percent, quoted, raised
 from manyways.objectives.divergence import divergence_by_place
-from manyways.types import Bools
+from manyways.types import Bools, Floats
 
 HARDLY = 0.005
 SCALE = {"sector": 1.0, "side": 0.8, "edge": 1.0, "label": 0.9, "level": 0.9, "state": 0.9, "action": 0.7, "habit": 0.9}
@@ -25,8 +26,15 @@ GROUP = dict.fromkeys(("sector", "side", "edge", "label", "level", "state"), "wh
     "action": "how",
     "habit": "how",
 }
-CONCENTRATED = 0.25
-"""Two plans differ 'mainly' in a place if at least this share of their divergence comes from there."""
+CONCENTRATED, MAINLY = 0.25, 0.5
+"""Two plans are compared in a place if at least the first share of their divergence comes from there, and differ 'mainly' there
+from the second one on."""
+
+LIKE = 1 / 3
+"""A plan that is this much nearer to another one than to the mean of the others does like that one."""
+
+NAMED = 3
+"""At most so many plans are named; more are "the others"."""
 
 MOVED = 0.3
 """The mean places of two plans in a region count as different from this many cells apart."""
@@ -40,7 +48,7 @@ def time_spent(context: Context, plan: int) -> Iterator[Remark]:
     for feature in context.features:
         yield from _compared(context, plan, feature, SCALE[feature.kind] * rooms)
     if context.plans.mdp.layout is None:
-        for feature in state_features(context.survey, plan):
+        for feature in state_features(context.survey, context.reached, plan):
             yield from _compared(context, plan, feature, SCALE["state"])
     actions = [feature for feature in context.features if feature.kind == "action"]
     main = max(actions, key=lambda feature: feature.values[plan])
@@ -59,42 +67,68 @@ def _compared(context: Context, plan: int, feature: Feature, scale: float) -> It
     weight = scale * abs(own - mean) * feature.part * (2 if alone else 1)
     if percent(own) == percent(mean):
         return
-    average = f"{percent(mean)}{' on average' if k > 2 else ''}"
-    if mean <= 1e-9:
-        settling = any(settles for i, settles in enumerate(context.settles) if i != plan)
-        average = "0 % in the long run" if settling else _never(group, k)
+    if _apart_from(context, plan, feature)[0]:
+        weight /= 2  # what another plan does, too, says less about this one
     if own > mean:
-        yield Remark(
-            f"{group}:{feature.place or 'more'}",
-            weight,
-            f"{feature.does(percent(own))}; {context.others} {average}.",
-        )
+        does = f"{feature.does(percent(own))}{_others_do(context, plan, feature)}"
+        yield Remark(f"{group}:{feature.place or 'more'}", weight, f"{does}.")
     elif (own >= HARDLY or mean < VISIBLE) and feature.kind == "level":
         return  # more time at other values says the same
     elif own >= HARDLY or mean < VISIBLE:
         less = feature.does(f"only {percent(own)}")
-        yield Remark(f"{group}:{feature.place or 'less'}", 0.5 * weight, f"{less}; {context.others} {average}.")
+        text = f"{less}{_others_do(context, plan, feature)}."
+        yield Remark(f"{group}:{feature.place or 'less'}", 0.5 * weight, text)
     else:
         never = feature.never if own <= 1e-9 else feature.hardly
-        never += " in the long run" if context.settles[plan] and own <= 1e-9 else ""
-        yield Remark(f"{group}:{feature.place or 'less'}", weight, f"{never}{_unlike(context, feature, mean)}.")
+        never += " in the long run" if context.settles[plan] and own <= 1e-9 and feature.ever[plan] else ""
+        yield Remark(f"{group}:{feature.place or 'less'}", weight, f"{never}{_unlike(context, plan, feature)}.")
 
 
-def _unlike(context: Context, feature: Feature, mean: float) -> str:
+def _apart_from(context: Context, plan: int, feature: Feature) -> tuple[list[int], list[int], str]:
+    """The plans that do about as much of it as this one; the rest; and what the rest is called."""
+    own, others = float(feature.values[plan]), [other for other in range(context.plans.k) if other != plan]
+    gap = abs(own - float(feature.values[others].mean()))
+    like = [other for other in others if abs(float(feature.values[other]) - own) <= LIKE * gap]
+    rest = [other for other in others if other not in like]
+    return like, rest, plans_named(rest) if like and len(rest) <= NAMED else context.others
+
+
+def _others_do(context: Context, plan: int, feature: Feature) -> str:
+    """How much of it the others do, as the second half of a sentence on what a plan does."""
+    like, rest, who = _apart_from(context, plan, feature)
+    too, mean = f", like {plans_named(like)}" if like else "", float(feature.values[rest].mean())
+    who = who if who.startswith("plan") or not like else "the rest"
+    if mean > 1e-9:
+        return f"{too}; {who} {percent(mean)}{' on average' if len(rest) > 1 else ''}"
+    if any(context.settles[other] and feature.ever[other] for other in rest):
+        return f"{too}; {who} 0 % in the long run"
+    return f"{too}; {who} {_never(GROUP[feature.kind], len(rest))}"
+
+
+def _unlike(context: Context, plan: int, feature: Feature) -> str:
     """How much of it the others do, as the second half of a sentence that a plan does not do it."""
-    plural = context.plans.k > 2
-    average = " on average" if plural else ""
+    like, rest, who = _apart_from(context, plan, feature)
+    who, plural = who if who.startswith("plan") or not like else "most others", len(rest) > 1
+    average, mean = " on average" if plural else "", percent(float(feature.values[rest].mean()))
     if GROUP[feature.kind] == "where":
-        return f", where {context.others} {'spend' if plural else 'spends'} {percent(mean)}{average}"
+        return f", where {who} {'spend' if plural else 'spends'} {mean}{average}"
     steps = f"{'their' if plural else 'its'} {words_for(context.plans, 'steps')}"
     there = " there" if feature.kind == "habit" else ""
-    return f"; {context.others} {'take' if plural else 'takes'} it in {percent(mean)} of {steps}{there}{average}"
+    return f"; {who} {'take' if plural else 'takes'} it in {mean} of {steps}{there}{average}"
 
 
-def _never(group: str, k: int) -> str:
+def _never(group: str, count: int) -> str:
     if group == "how":
-        return "never does" if k == 2 else "never do"
-    return "is never there" if k == 2 else "are never there"
+        return "never does" if count == 1 else "never do"
+    return "is never there" if count == 1 else "are never there"
+
+
+def plans_named(which: Sequence[int]) -> str:
+    """Plans counted from 0 -> "plan 3", "plans 1, 2 and 4", "plans 1, 2, 3, 4, 5 and 7 others"."""
+    named = [str(plan + 1) for plan in sorted(which)]
+    if len(named) > 6:
+        named[5:] = [f"{len(named) - 5} others"]
+    return f"plan{'s' if len(which) > 1 else ''} {joined(named)}"
 
 
 def decisions(context: Context, plan: int) -> Iterator[Remark]:
@@ -130,11 +164,12 @@ def _always(plans: Plans, plan: int, choice: int) -> bool:
 
 @dataclass(frozen=True)
 class Difference:
-    """Where a plan differs most from another one, and how.
+    """Where a plan differs from another one, and how.
 
     Attributes:
         other: the other plan, counted from 0.
         where: the region in which they differ.
+        mainly: whether they differ in it more than everywhere else together.
         side: the direction in which the plan lies from the other one there; None if they are close together.
         actions: the action that the plan takes more often there, and the one that the other takes more often; None if
             they hardly differ in that.
@@ -142,6 +177,7 @@ class Difference:
 
     other: int
     where: str
+    mainly: bool
     side: str | None
     actions: tuple[str, str] | None
 
@@ -161,49 +197,140 @@ class Difference:
 
 
 def difference(context: Context, plan: int, among: Sequence[int]) -> Difference | None:
-    """Where the plan differs from the plan among `among` that is most like it; None if no region stands out."""
+    """Where and how the plan differs from the plan among `among` that is most like it; None if no region stands out."""
     if not among:
         return None
-    other = min(among, key=lambda other: context.survey.likeness.apart[plan, other])
-    where = _region_of_difference(context, plan, other)
-    if where is None:
+    other = closest(context, plan, among)
+    places = _regions_of_difference(context, plan, other)
+    return _difference_in(context, plan, other, *places[0]) if places else None
+
+
+def distinction(context: Context, plan: int, others: Sequence[int]) -> Difference | None:
+    """A difference from the plan most like it that holds against every plan of `others`: further in the same direction, or more of
+    the same action. None if there is none."""
+    if not others:
         return None
-    mask = context.regions[where]
+    other = closest(context, plan, others)
+    for where, mainly in _regions_of_difference(context, plan, other):
+        found = _difference_in(context, plan, other, where, mainly)
+        if found.side and all(_further(_displacement(context, plan, one, where), found.side) for one in others):
+            return found
+        found = replace(found, side=None)
+        if found.actions and all(_more_of(context, plan, one, where, found.actions[0]) for one in others):
+            return found
+    return None
+
+
+def closest(context: Context, plan: int, among: Sequence[int]) -> int:
+    """The plan among `among` at the least distance."""
+    return min(among, key=lambda other: context.plans.distances[plan, other])
+
+
+def _difference_in(context: Context, plan: int, other: int, where: str, mainly: bool) -> Difference:
     shift = _displacement(context, plan, other, where)
-    return Difference(
-        other,
-        where,
-        None if shift is None else compass_direction(*shift),
-        _acting(context, plan, other, mask),
-    )
+    side = None if shift is None else compass_direction(*shift)
+    return Difference(other, where, mainly, side, _acting(context, plan, other, context.regions[where]))
+
+
+def _further(shift: tuple[float, float] | None, side: str) -> bool:
+    """Whether a shift, (rows, columns), can be seen in each part of a direction: "north" and "east" of "north-east"."""
+    if shift is None:
+        return False
+    down, right = shift
+    amount = {"north": -down, "south": down, "west": -right, "east": right}
+    return all(amount[part] >= MOVED for part in side.split("-"))
+
+
+def _more_of(context: Context, plan: int, other: int, where: str, action: str) -> bool:
+    """Whether a plan takes an action, as it is shown, clearly more often in a region than another plan that is there, too."""
+    shares = action_shares(context.plans, context.regions[where], [plan, other])
+    time = shares.sum(axis=1)
+    at = [quoted(name) for name in context.plans.mdp.action_names].index(action)
+    return bool(time.min() >= SEEN and shares[0, at] / time[0] - shares[1, at] / time[1] >= VISIBLE)
 
 
 def nearest(context: Context, plan: int) -> Iterator[Remark]:
-    """Where the plan differs from the plan that is most like it."""
-    found = difference(context, plan, [other for other in range(context.plans.k) if other != plan])
-    if found is None or context.twins[plan]:
+    """How the plan differs from the plan that is most like it, where one is, also as its distance is shown."""
+    others, distances = [other for other in range(context.plans.k) if other != plan], context.plans.distances[plan]
+    if not others or context.twins[plan]:
         return
-    how = f"it keeps further {found.side}" if found.side else found.acting(context.plans.k)
-    if how:
-        lead = (
-            f"Most like plan {found.other + 1}; they differ" if context.plans.k > 2 else "Differs from the other plan"
+    other, two = closest(context, plan, others), len(others) == 1
+    if [round(float(distances[one]), 2) for one in others].count(round(float(distances[other]), 2)) > 1:
+        return
+    ways = None if two else _other_ways(context, plan, other)
+    if ways:
+        yield Remark("how:ways", 0.3, f"Most like plan {other + 1}, but {ways}.")
+        return
+    found = difference(context, plan, [other])
+    how = found and (f"it keeps further {found.side}" if found.side else found.acting(context.plans.k))
+    if found is None or not how:
+        return
+    if found.mainly:
+        lead = "Differs from the other plan" if two else f"Most like plan {other + 1}; they differ"
+        text = f"{lead} mainly {found.where}, where {how}."
+    else:
+        text = f"keeps further {found.side} {found.where}" if found.side else f"{found.where} {how}"
+        than = " than the other plan" if found.side else ""
+        text = raised(f"{text}{than}.") if two else f"Most like plan {other + 1}, but {text}."
+    yield Remark(f"how:{found.where}", 0.3, text)
+
+
+def _other_ways(context: Context, plan: int, other: int) -> str | None:
+    """The rooms or passages that one of two plans usually goes through and the other does not; None without such."""
+    found = _places_passed(context)
+    if found is None:
+        return None
+    (own, theirs), listed = found[0][[plan, other]], found[1]
+    mine = np.flatnonzero((own > USUAL) & (theirs <= USUAL) & (own - theirs >= QUARTER))
+    rest = np.flatnonzero((theirs > USUAL) & (own <= USUAL) & (theirs - own >= QUARTER))
+    sure = min([1.0, *own[mine], *theirs[rest]]) >= 1 - HARDLY
+    often, who = "" if sure else "usually ", f"plan {other + 1}"
+    if len(mine) and len(rest):
+        return f"{often}goes through {listed(mine.tolist())}, and {who} through {listed(rest.tolist())}"
+    if len(mine):
+        return f"{often}goes through {listed(mine.tolist())}, and {who} does not"
+    return f"{often}does not go through {listed(rest.tolist())}" if len(rest) else None
+
+
+def _places_passed(context: Context) -> tuple[Floats, Callable[[list[int]], str]] | None:
+    """(k, P) the chances that the ways of each plan go through rooms or regions whose names are telling, and the function that
+    lists some of these; None where they are not known."""
+    survey, rooms = context.survey, context.rooms
+    if rooms is not None:
+        visited = [fact.rooms for fact in survey.facts if fact.rooms is not None]
+        if len(visited) < context.plans.k:
+            return None
+        numbers = list(visited[0])
+        return np.array([[row[n] for n in numbers] for row in visited]), lambda at: rooms.listed(
+            [numbers[i] for i in at]
         )
-        yield Remark(f"how:{found.where}", 0.3, f"{lead} mainly {found.where}, where {how}.")
+    crossed = [fact.regions for fact in survey.facts if fact.regions is not None]
+    if survey.regions is None or len(crossed) < context.plans.k:
+        return None
+    names = survey.regions.names
+    telling = [region for region, name in enumerate(names) if is_telling(name)]
+    return np.stack(crossed)[:, telling], lambda at: listed_regions([names[telling[i]] for i in at])
 
 
-def _region_of_difference(context: Context, plan: int, other: int) -> str | None:
-    """The region whose share of the divergence of two plans exceeds its share of their time most."""
+def _regions_of_difference(context: Context, plan: int, other: int) -> list[tuple[str, bool]]:
+    """The regions whose share of the divergence of two plans is large and exceeds their share of the plans' time, the largest
+    first, and whether the two plans differ mainly there."""
     p, q = context.plans.occupancies[[plan, other]]
     apart = np.add.reduceat(divergence_by_place(p, q), context.plans.mdp.first_choice[:-1])
     time = (context.survey.by_state[plan] + context.survey.by_state[other]) / 2
     if apart.sum() <= 0:
-        return None
+        return []
     share = {name: float(apart[mask].sum() / apart.sum()) for name, mask in context.regions.items()}
-    beyond = {
-        name: share[name] - time[mask].sum() for name, mask in context.regions.items() if share[name] >= CONCENTRATED
-    }
-    best = max(beyond, key=beyond.__getitem__, default=None)
-    return best if best is not None and beyond[best] > VISIBLE else None
+    found = [
+        name
+        for name, mask in context.regions.items()
+        if share[name] >= CONCENTRATED and share[name] - time[mask].sum() > VISIBLE
+    ]
+    ordered = sorted(share.values(), reverse=True)
+    alone = len(ordered) < 2 or ordered[0] - ordered[1] > VISIBLE
+    return [
+        (name, alone and MAINLY <= share[name] == ordered[0]) for name in sorted(found, key=lambda name: -share[name])
+    ]
 
 
 def _displacement(context: Context, plan: int, other: int, where: str) -> tuple[float, float] | None:

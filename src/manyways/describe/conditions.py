@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -140,6 +140,21 @@ def all_hold(conditions: Sequence[Condition], variables: Mapping[str, Values], c
     return found
 
 
+def narrowed(conditions: Sequence[Condition], variables: Mapping[str, Values], among: Bools) -> tuple[Condition, ...]:
+    """The conditions with bounds at values that occur in the (S,) states of `among` in which they hold: "at wear 2" instead of "at
+    wear 2 or more" where 2 is the most that occurs. A bound beyond which the variable has no value at all stays away."""
+    held, found = among & all_hold(conditions, variables, len(among)), []
+    for condition in conditions:
+        values = variables[condition.variable]
+        if condition.is_number and held.any():
+            least, most, known = values[held].min().item(), values[held].max().item(), values[~missing(values)]
+            low = None if condition.low is None and known.min() == least else least
+            high = None if condition.high is None and known.max() == most else most
+            condition = replace(condition, low=low, high=high) if (low, high) != (None, None) else condition  # noqa: PLW2901
+        found.append(condition)
+    return tuple(found)
+
+
 def when(conditions: Sequence[Condition]) -> str:
     """The conditions as the end of a sentence: "at wear 3 or more when parts are 0"; empty without any."""
     levels = [condition.brief for condition in conditions if condition.is_level]
@@ -149,7 +164,7 @@ def when(conditions: Sequence[Condition]) -> str:
 
 
 def spent(condition: Condition) -> str:
-    """The condition after "spends time": "at wear 3 or more", "with 0 parts", "with x ≥ 3"."""
+    """The condition after "spends time": "at wear 3 or more", "with 0 parts", "with x ≥ 3", "where place is hill"."""
     if condition.is_level:
         return f"at {condition.brief}"
     name = shown(condition.variable)
@@ -157,7 +172,7 @@ def spent(condition: Condition) -> str:
         return f"with {condition.bounds(name)} {_singular(name) if condition.low == condition.high == 1 else name}"
     if condition.values and isinstance(condition.values[0], bool):
         return f"with {shown(condition.variable)} {str(condition.is_true).lower()}"
-    return f"with {condition.brief}"
+    return f"where {condition.clause}" if condition.values else f"with {condition.brief}"
 
 
 def briefly(conditions: Sequence[Condition]) -> str:

@@ -16,10 +16,11 @@ from itertools import islice
 import numpy as np
 
 from manyways.describe.action_words import does
-from manyways.describe.conditions import Condition, all_hold, spent, when
-from manyways.describe.features import SEEN, VARIABLES_AT_MOST, ranges_of
+from manyways.describe.conditions import Condition, all_hold, narrowed, spent, when
+from manyways.describe.features import ALSO, SEEN, VARIABLES_AT_MOST, ranges_of
 from manyways.describe.likeness import QUARTER
 from manyways.describe.rules import Rule, actions_by_name, deciding_states
+from manyways.describe.subject import NEVER
 from manyways.describe.survey import Survey
 from manyways.types import Bools, Floats
 
@@ -67,7 +68,7 @@ def habits_of(survey: Survey, rules: Sequence[Rule] | None) -> list[str | None]:
     such thing.
 
     It is what tells the plan apart by the most time and no other plan does or, without that, what at most half of the others
-    do. Plans that share a habit share its words, and are told apart by others.
+    do. Plans that share a habit share its words: what another plan does that has other words is not said.
     """
     plans = survey.plans
     if rules is None:
@@ -76,13 +77,14 @@ def habits_of(survey: Survey, rules: Sequence[Rule] | None) -> list[str | None]:
     chosen = [
         next((habit for habit in of_plan if _sharing(habit, plan) == 0), None) for plan, of_plan in enumerate(found)
     ]
-    shared: dict[int, Habit] = {}
     for plan in np.argsort(-plans.rewards, kind="stable").tolist():
-        if chosen[plan] is None:
-            common = [habit for habit in shared.values() if habit.surely[plan] and habit.time[plan] >= ENOUGH]
-            clear = [habit for habit in found[plan] if not _confusing(habit, plan, shared)]
-            chosen[plan] = habit = next(iter((*common, *clear)), None)
-            shared |= {} if habit is None else {plan: habit}
+        if chosen[plan] is not None:
+            continue
+        for habit in found[plan]:
+            sharing = np.flatnonzero(habit.nearly).tolist()
+            if all(habit.surely[other] and habit.time[other] >= ENOUGH and chosen[other] is None for other in sharing):
+                chosen = [habit if other in sharing else own for other, own in enumerate(chosen)]
+                break
     return [None if habit is None else habit.text for habit in chosen]
 
 
@@ -110,27 +112,25 @@ def _widest(found: Mapping[str, float]) -> str | None:
 
 
 def _more(survey: Survey, plan: int, others: list[int]) -> Iterator[tuple[str, float]]:
-    """What the plan spends more time on than each of the others, with the least difference: values of variables, and actions at
-    them."""
+    """What the plan spends clearly more time on than each of the others, with the least difference: values of variables, and
+    actions at them."""
     plans = survey.plans
-    names, mdp = plans.mdp.action_names, plans.mdp
+    names, mdp, deciding = plans.mdp.action_names, plans.mdp, deciding_states(plans.mdp)
     taken = actions_by_name(mdp)
     for name, values in islice(mdp.variables.items(), VARIABLES_AT_MOST):
         for condition, mask in ranges_of(name, values):
             there = survey.by_state[:, mask].sum(axis=1)
-            yield f"more time {spent(condition)}", float((there[plan] - there[others]).min())
-            if condition.low == condition.high:  # shorter than the range of all other values
+            if there[others].max() <= ALSO * there[plan]:
+                yield f"more time {spent(condition)}", float((there[plan] - there[others]).min())
+            # Shorter than the range of all other values.
+            if condition.low == condition.high and there[plan] <= ALSO * there[others].min():
                 yield f"less time {spent(condition)}", float((there[others] - there[plan]).min())
-            rows = mask[mdp.choice_state]
+            rows = (mask & deciding)[mdp.choice_state]
             time = np.stack([np.bincount(taken[rows], x[rows], len(names)) for x in plans.occupancies[[plan, *others]]])
             action = int(np.argmax((time[0] - time[1:]).min(axis=0)))
-            yield f"{does(names[action])} more often {when((condition,))}", float((time[0] - time[1:])[:, action].min())
-
-
-def _confusing(habit: Habit, plan: int, shared: Mapping[int, Habit]) -> bool:
-    """Whether the words could be about a plan whose own words could be about this one: "runs at wear 1 or less" beside "runs at
-    wear 2 or less"."""
-    return any(habit.nearly[other] and words.nearly[plan] for other, words in shared.items())
+            if time[1:, action].max() <= ALSO * time[0, action]:
+                more = f"{does(names[action])} more often {when((condition,))}"
+                yield more, float((time[0] - time[1:])[:, action].min())
 
 
 def _candidates(survey: Survey, rule: Rule, plan: int) -> list[Habit]:
@@ -170,8 +170,7 @@ def _habits(survey: Survey, rule: Rule, plan: int, least: float) -> Iterator[Hab
     mdp = survey.plans.mdp
     for case in rule.ways if rule.fits else ():
         if case.conditions:
-            mask = all_hold(case.conditions, mdp.variables, mdp.n_states)
-            yield from _said(survey, plan, mdp.action_names.index(case.action), case.conditions, mask)
+            yield from _said(survey, plan, mdp.action_names.index(case.action), case.conditions)
     if len(mdp.action_names) > HABITS_AMONG:
         return
     shares = np.bincount(actions_by_name(mdp), survey.plans.occupancies[plan], len(mdp.action_names))
@@ -182,19 +181,26 @@ def _habits(survey: Survey, rule: Rule, plan: int, least: float) -> Iterator[Hab
         for condition, mask in ranges_of(name, values):
             if survey.by_state[plan, mask].sum() >= least:
                 for action in frequent:
-                    yield from _said(survey, plan, action, (condition,), mask)
+                    yield from _said(survey, plan, action, (condition,))
 
 
-def _said(survey: Survey, plan: int, action: int, conditions: tuple[Condition, ...], mask: Bools) -> Iterator[Habit]:
-    """The action in the (S,) marked states, and the action only there."""
+def _said(survey: Survey, plan: int, action: int, conditions: tuple[Condition, ...]) -> Iterator[Habit]:
+    """The action where the conditions hold, with bounds as narrow as where the plan takes it, and the action only there. Nothing if
+    there is mostly nothing else that it could do."""
     plans = survey.plans
-    taken = actions_by_name(plans.mdp) == action
+    mdp, taken = plans.mdp, actions_by_name(plans.mdp) == action
+    offered = np.logical_or.reduceat(taken, mdp.first_choice[:-1])
+    decides = deciding_states(mdp)
+    conditions = narrowed(conditions, mdp.variables, (survey.by_state[plan] > NEVER) & offered & decides)
+    mask = all_hold(conditions, mdp.variables, mdp.n_states)
+    if survey.by_state[plan, mask & decides].sum() < MAINLY * survey.by_state[plan, mask].sum():
+        return
     everywhere = plans.occupancies[:, taken].sum(axis=1)
-    time = plans.occupancies[:, taken & mask[plans.mdp.choice_state]].sum(axis=1)
+    time = plans.occupancies[:, taken & mask[mdp.choice_state]].sum(axis=1)
     there = survey.by_state[:, mask].sum(axis=1)
     if there.min() > 1 - SEEN:
         return  # all plans are always there
-    verb, where, comes = does(plans.mdp.action_names[action]), when(conditions), there >= SEEN
+    verb, where, comes = does(mdp.action_names[action]), when(conditions), there >= SEEN
     share = time / np.maximum(there, 1e-300)
     surely, nearly = comes & (share >= ALWAYS), comes & (share >= MAINLY)
     yield Habit(action, f"{verb} {where}", time, surely, nearly, time[plan] - time)

@@ -51,7 +51,7 @@ SAME_RULE = "in different states, but act by the same rule"
 GRADES = (
     "nearly the same",
     "similar",
-    "different cell by cell, but the same way",
+    "different cell by cell, but nearly the same way",
     SAME_RULE,
     "the same in what is compared, but on different ways",
     "different",
@@ -82,7 +82,7 @@ class Likeness:
 
     @property
     def apart(self) -> Floats:
-        """(k, k) the distances by which the plan most like another is found."""
+        """(k, k) the distances by which many plans are grouped."""
         return self.distances if self.near is None else self.near
 
     def same_passages(self, one: int, other: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import sparse
 from manyways.describe.places import share_beside
 from manyways.describe.subject import Plans
 from manyways.describe.survey import Episodes, Survey, has_goal, negligible, outside_goal, survey_of
-from manyways.describe.wording import distinct, plain, quoted, short, terms_of
+from manyways.describe.wording import ROUNDING, distinct, plain, quoted, short, terms_of
 
 MOST_WORK = 200_000_000
 """Transitions times steps up to which episodes are followed step by step."""
@@ -49,6 +50,16 @@ def measures(plans: Plans | Survey) -> list[Measure]:
     rows += [_time(survey, *pair) for pair in names.items()]
     rows += _beside(survey)
     return [row for row in rows if any(value is not None for value in row.values)]
+
+
+def is_length(measured: Sequence[Measure]) -> bool:
+    """Whether the rewards of plans are minus a multiple of their steps to the goal, and not all the same."""
+    steps = next((measure for measure in measured if measure.name == "steps to goal"), None)
+    rewards = measured[0].better * np.array(measured[0].values, float)
+    if steps is None or None in steps.values or np.ptp(rewards) <= ROUNDING * np.abs(rewards).max():
+        return False
+    ratio = rewards / np.maximum(np.array(steps.values, float), ROUNDING)
+    return bool((ratio < 0).all() and np.ptp(ratio) <= 1e-6 * np.abs(ratio).max())
 
 
 def _reward(plans: Plans) -> Measure:

@@ -55,12 +55,14 @@ class Sectors:
 
     Attributes:
         of_state: (S,) the part of each state, -1 for states that do not count (start and goal).
+        of_deeds: (S,) the same for what is done there: the start counts, the goal does not, where what is done is arbitrary.
         names: the name of each part.
         edges: (S,) masks of what one can go along, by name: "north edge", "cliff".
         whole: what shares are shares of: "way" if start or goal are left out, otherwise "time".
     """
 
     of_state: Ints
+    of_deeds: Ints
     names: tuple[str, ...]
     edges: dict[str, Bools]
     whole: str
@@ -189,13 +191,14 @@ def sectors_of(mdp: MDP) -> Sectors | None:
     ends = np.zeros(mdp.n_states, bool)
     for label in ("start", "goal"):
         ends |= mdp.labels.get(label, False)
-    of_state = np.where(ends, -1, across[0] * len(names[1]) + across[1])
+    part, goal = across[0] * len(names[1]) + across[1], mdp.labels.get("goal", np.zeros(mdp.n_states, bool))
+    of_state, of_deeds = np.where(ends, -1, part), np.where(goal, -1, part)
     grid = [compass(r, c, len(names[0]), len(names[1])) for r in range(len(names[0])) for c in range(len(names[1]))]
     edges, danger = _edges(rows, columns, free & ~ends), beside_danger(mdp)
     if danger is not None:  # what looks like an edge may be the danger's
         edges = {name: mask for name, mask in edges.items() if danger[1][mask].mean() < 0.5}
         edges[short(danger[0])] = danger[1]
-    return Sectors(of_state, tuple(grid), edges, "way" if ends.any() else "time")
+    return Sectors(of_state, of_deeds, tuple(grid), edges, "way" if ends.any() else "time")
 
 
 def sides_of(sectors: Sectors) -> dict[str, list[int]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from manyways.describe.comparisons import decisions, difference, nearest, time_spent
+from manyways.describe.comparisons import decisions, difference, nearest, plans_named, time_spent
 from manyways.describe.context import Context, Remark
 from manyways.describe.features import USUAL
 from manyways.describe.likeness import NEARLY_SAME
@@ -20,6 +20,7 @@ from manyways.describe.wording import (
     VISIBLE,
     counted,
     distinct,
+    finely,
     joined,
     number,
     percent,
@@ -30,14 +31,16 @@ from manyways.describe.wording import (
     short,
 )
 from manyways.model.mdp import MDP
+from manyways.model.regions import MapRegions
 from manyways.model.rooms import Rooms
+from manyways.types import Bools
 
-SELDOM = 0.1
-"""A plan is the only one through a door or room if each other plan passes it with less than this chance."""
+SELDOM, BARELY = 0.1, 1e-6
+"""A plan is the only one that usually goes through a door or room if each other plan passes it with less than the first chance, and
+the only one at all if with less than the second one."""
 
 AVOIDED = 0.02
 MOST_NAMED = 3
-IN_DETAIL = "; they differ only in detail"
 STRAYING = 0.01
 LONGER = 0.05
 ON_THE_CARD = 0.03
@@ -69,7 +72,7 @@ def _standing(context: Context, plan: int) -> Iterator[Remark]:
     if fact.stays is not None:
         yield Remark("stays", 9.0, f"Stays {place_of(context.plans.mdp, fact.stays)} for good.")
     if fact.reaches is not None and fact.reaches < 1:
-        text = f"Reaches the goal with a chance of only {percent(fact.reaches)}."
+        text = f"Reaches the goal with a chance of only {finely(fact.reaches)}."
         yield Remark("goal", 8.0, "Never reaches the goal." if fact.reaches <= 1e-9 else text)
 
 
@@ -85,7 +88,7 @@ def _ends(context: Context, plan: int) -> Iterator[Remark]:
     elif own <= NEVER:
         yield Remark("goal", 8.0, "Never reaches the goal.")
     else:
-        yield Remark("goal", 5.0, f"Reaches the goal in {percent(own)} of its episodes{rank}.")
+        yield Remark("goal", 5.0, f"Reaches the goal in {finely(own)} of its episodes{rank}.")
 
 
 def _rule(context: Context, plan: int) -> Iterator[Remark]:
@@ -97,7 +100,7 @@ def _rule(context: Context, plan: int) -> Iterator[Remark]:
         same = [i for i, other in enumerate(context.rules) if i != plan and rule.same_as(other)]
         if same and not set(same) <= set(context.twins[plan]):
             only = "only" if min(context.rules[i].exact for i in (plan, *same)) >= 1 - 1e-9 else "mainly"
-            text = f"Acts by the same rule as {_plans(same)}; they differ {only} in the states they are in."
+            text = f"Acts by the same rule as {plans_named(same)}; they differ {only} in the states they are in."
             yield Remark("same", 5.5, text)
 
 
@@ -109,15 +112,7 @@ def place_of(mdp: MDP, state: int) -> str:
 
 def _twins(context: Context, plan: int) -> Iterator[Remark]:
     if context.twins[plan]:
-        yield Remark("twin", 7.0, f"Nearly the same as {_plans(context.twins[plan])}.")
-
-
-def _plans(which: Sequence[int]) -> str:
-    """Plans counted from 0 -> "plan 3", "plans 1, 2 and 4", "plans 1, 2, 3, 4, 5 and 7 others"."""
-    named = [str(plan + 1) for plan in sorted(which)]
-    if len(named) > 6:
-        named[5:] = [f"{len(named) - 5} others"]
-    return f"plan{'s' if len(which) > 1 else ''} {joined(named)}"
+        yield Remark("twin", 7.0, f"Nearly the same as {plans_named(context.twins[plan])}.")
 
 
 # ---- the way through rooms --------------------------------------------------------------------
@@ -150,7 +145,9 @@ def _own(
     seldom = [place for place in places if all(chance.get(place, 0.0) < SELDOM for chance in known)]
     mine = chances[plan]
     if mine is not None and len(known) == len(chances) - 1:
-        return [place for place in seldom if mine.get(place, 0.0) > USUAL], "The only plan through"
+        own = [place for place in seldom if mine.get(place, 0.0) > USUAL]
+        alone = all(chance.get(place, 0.0) < BARELY for chance in known for place in own)
+        return own, "The only plan through" if alone else "The only plan that usually goes through"
     others = set().union(*(route for i, route in enumerate(routes) if i != plan))
     return [place for place in seldom if place not in others], "The only plan whose likeliest way goes through"
 
@@ -226,13 +223,13 @@ def _own_door(context: Context, rooms: Rooms, plan: int, route: Route) -> Iterat
     """The doors that no other plan passes, or the plans that pass the same doors."""
     same = same_doors(context, plan)
     if same:
-        found, but = difference(context, plan, same), IN_DETAIL if set(same) <= set(_beside(context, plan)) else ""
+        found, but = difference(context, plan, same), _in_detail(context, plan, same)
         if found is not None and found.side:
             than = "" if len(same) == 1 else f" than plan {found.other + 1}"
             but = f", but keeps further {found.side} {found.where}{than}"
         elif found is not None and found.actions:
             but = f", but {found.where} {found.acting(context.plans.k)}"
-        yield Remark("own", 4.5, f"Takes the same doors as {_plans(same)}{but}.")
+        yield Remark("own", 4.5, f"Takes the same doors as {plans_named(same)}{but}.")
         return
     routes = [
         {step.door for step in way.passages if step.door is not None} if way is not None else set[int]()
@@ -260,15 +257,30 @@ def _regions(context: Context, plan: int) -> Iterator[Remark]:
         own, through = _own(plan, telling, [dict(enumerate(row.tolist())) for row in chances], [])
         if own:
             yield Remark("own", 5.0, f"{through} {listed_regions([names[region] for region in own[:2]])}.")
-        taken = [names[region] for region in np.flatnonzero(chances[plan] > USUAL) if is_passage(names[region])]
+        everywhere = np.min(chances, axis=0) > USUAL
+        taken = np.flatnonzero((chances[plan] > USUAL) & ~everywhere & ~_ends_within(context, survey.regions))
+        taken = [names[region] for region in taken if is_passage(names[region])]
         same = [other for other in range(k) if other != plan and survey.likeness.same_passages(plan, other)]
     if taken and same:
         named = len(taken) <= MOST_NAMED and all(map(is_telling, taken))
         which = f" ({listed_regions(taken)})" if named else ""
-        but = IN_DETAIL if set(same) <= set(beside) else ""
+        but = _in_detail(context, plan, same)
         yield Remark("route", 4.5, f"Takes the same passages as {_whom(context, same)}{which}{but}.")
     elif beside:
-        yield Remark("route", 4.5, f"Goes the same way as {_whom(context, beside)}{IN_DETAIL}.")
+        but = _in_detail(context, plan, beside)
+        yield Remark("route", 4.5, f"Goes nearly the same way as {_whom(context, beside)}{but}.")
+
+
+def _ends_within(context: Context, regions: MapRegions) -> Bools:
+    """(R,) the regions that hold a start or a goal: every way goes through those."""
+    mdp, found = context.plans.mdp, np.zeros(len(regions.names), bool)
+    at = regions.of_state[(mdp.start > 0) | mdp.labels["goal"]]
+    found[at[at >= 0]] = True
+    return found
+
+
+def _in_detail(context: Context, plan: int, others: Sequence[int]) -> str:
+    return "; they differ only in detail" if all(context.in_detail(plan, other) for other in others) else ""
 
 
 def _beside(context: Context, plan: int) -> list[int]:
@@ -284,7 +296,7 @@ def _beside(context: Context, plan: int) -> list[int]:
 def _whom(context: Context, which: Sequence[int]) -> str:
     if len(which) == context.plans.k - 1:
         return "the other plan" if context.plans.k == 2 else "all the others"
-    return _plans(which)
+    return plans_named(which)
 
 
 # ---- length, reward and risks -----------------------------------------------------------------
@@ -303,6 +315,7 @@ def _length(context: Context, plan: int) -> Iterator[Remark]:
         yield Remark("length", ON_THE_CARD if alike else 1.0, f"Takes {said}{also}.")
     elif quantity(own) == quantity(least):
         lead = "The shorter of the two" if two else "The shortest" if alone else "Among the shortest"
+        lead = "As short as possible" if context.by_length and context.earnings[plan] is None else lead
         yield Remark("length", 3.0, f"{lead}: {said}.")
     else:
         ratio, than = own / least if least > 0 else np.inf, "the other plan" if two else "the shortest"
@@ -316,11 +329,13 @@ def _length(context: Context, plan: int) -> Iterator[Remark]:
 
 
 def _reward(context: Context, plan: int) -> Iterator[Remark]:
-    """How its reward compares with the optimum. Rewards that look the same when shown count as equal."""
-    plans, shown, terms = context.plans, context.earnings, context.terms
+    """How its reward compares with the optimum. Rewards that look the same in the table count as equal."""
+    plans, shown, terms, column = context.plans, context.earnings, context.terms, context.rewards
     text, two = shown[plan] or context.perfect, plans.k == 2
-    ties = shown.count(shown[plan])
-    best, worst = (shown[plan] == shown[int(end)] for end in (np.argmax(plans.rewards), np.argmin(plans.rewards)))
+    ties = column.count(column[plan])
+    best, worst = (column[plan] == column[int(end)] for end in (np.argmax(plans.rewards), np.argmin(plans.rewards)))
+    if context.by_length:
+        return  # the length says the same
     if plans.k > 1 and ties == plans.k:
         whose = "the other plan" if two else "all the others"
         yield Remark("reward", ON_THE_CARD, f"The same {terms.noun} as {whose}, {text}.")
@@ -355,12 +370,14 @@ def _risks(context: Context, plan: int) -> Iterator[Remark]:
         weight = away + (1.2 if telling else 0.3 if len(known) == 1 else 0.0)
         if own > 1e-9:
             words = words_for(context.plans, "time")
-            said = f"Spends {percent(own)} of its {words} in {names[label]}"
+            where = f"states labelled {names[label]}" if context.plans.mdp.layout is None else names[label]
+            said = f"Spends {percent(own)} of its {words} in {where}"
             said = said if chance is None else _touches(own, names[label], facts[plan].reaches)
             yield Remark("risk", weight, f"{said}{rank}.")
         else:
             never = f"never {'enters' if chance is None else 'touches'} {names[label]}"
-            never += " in the long run" if chance is None and context.settles[plan] else ""
+            ever = context.reached[plan, context.plans.mdp.labels[label]].any()
+            never += " in the long run" if chance is None and context.settles[plan] and ever else ""
             yield Remark("risk", weight, f"The only plan that {never}." if rank else f"{raised(never)}.")
 
 

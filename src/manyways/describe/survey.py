@@ -45,7 +45,7 @@ REGIONS_AT_MOST = 50
 """Maps with more regions are described without them: their names would say little."""
 
 UNSEEN = 1e-3
-"""Entrances of a region that are used less often than this per way, all together, are left out."""
+"""For entrances of a region that are used less often than this per way, all together, the visits are added as an upper bound."""
 
 STAYS = 0.97
 """A plan that spends at least this share of its time in a state that it cannot leave is said to stay there."""
@@ -62,7 +62,7 @@ class PlanFacts:
         path: the most likely states from the start to the goal.
         doors: by state, the chance that the way passes this door.
         rooms: by number, the chance that the way enters this room.
-        regions: (R,) the chance that the way goes through each region of `Survey.regions`, at most 0.001 too low.
+        regions: (R,) the chance that the way goes through each region of `Survey.regions`, at most 0.001 too high.
         stays: the state in which it stays for good.
     """
 
@@ -128,7 +128,7 @@ def survey_of(plans: Plans | Survey) -> Survey:
     rooms = rooms_of(plans.mdp) if has_goal(plans.mdp) else None
     regions = _regions(plans.mdp) if rooms is None else None
     facts = tuple(_facts(plans, plan, by_state[plan], labels, rooms, regions) for plan in range(plans.k))
-    preferences = {label: _preference(plans.mdp, label) for label in labels}
+    preferences = {label: preference_of(plans.mdp, label) for label in labels}
     rules = rules_for(plans, by_state)
     likeness = likeness_of(plans, [_passed(plans.mdp, fact) for fact in facts], rules)
     return Survey(plans, by_state, preferences, rooms, regions, _episodes(plans), facts, rules, likeness)
@@ -179,7 +179,7 @@ def _described_labels(mdp: MDP, by_state: Floats) -> tuple[str, ...]:
     return tuple(label for label in spread if label in kept)
 
 
-def _preference(mdp: MDP, label: str) -> int:
+def preference_of(mdp: MDP, label: str) -> int:
     """Whether the states with a label are good (1) or bad (-1) to be in, whatever is done there.
 
     They are bad if the best rewards there are typically below the middle half of the best rewards of the other states, and good if
@@ -286,18 +286,20 @@ def _crossed(run: Run, goal: Bools, whole: Round | None, region: Ints, count: in
         visits[whole.inside] = whole.visits
     found: list[float | None] = []
     for number in range(count):
-        target = region == number
+        target, unseen = region == number, 0.0
         if whole is not None and not target[goal].any():
             at = np.flatnonzero(target & entrance)
             at = at[np.argsort(visits[at], kind="stable")]
-            used = at[np.cumsum(visits[at]) > UNSEEN]
+            seen = np.cumsum(visits[at]) > UNSEEN
+            used, unseen = at[seen], float(visits[at[~seen]].sum())
             target = np.zeros(len(region), bool)
             target[used] = True
         surely = whole is not None and bool(target[goal].all())
         factorised = whole is None or np.count_nonzero(target) > SOLVED_AT_ONCE
         if factorised and not surely and count * len(region) > VISITED:
             return None
-        found.append(chance_of_visiting(run, whole, goal, target))
+        chance = chance_of_visiting(run, whole, goal, target)
+        found.append(None if chance is None else min(chance + unseen, 1.0))
     known = [chance for chance in found if chance is not None]
     return np.array(known) if len(known) == count else None
 

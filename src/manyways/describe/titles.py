@@ -8,7 +8,8 @@ The first of these that holds is the title of a plan:
    the shares of ways differ by at least a quarter.
 4. What it does under a condition on the variables of the states, in a model without a map: "Runs at wear 2 or more". It does so
    for at least a quarter of its time, and no other plan does, or at most half of the others do.
-5. What it spends at least a quarter of its time on and the others at most half as much: a part of the map, an action.
+5. What it spends at least a quarter of its time on and the others on average at most half as much: a part of the map, an action.
+   A plan that does nearly as much of it must have the same title.
 6. "Highest reward", if it is the only one.
 7. "Like plan 2, but orders when parts are 0": the part of its rule in which it differs, if it is alike to a plan that has a
    title by one of the other rules; its loss where there is no such part.
@@ -16,27 +17,30 @@ The first of these that holds is the title of a plan:
 
 A plan that is equal to better ones, or to earlier ones that are as good, says so before all of these: "The same as plan 1".
 
-Plans with the same title get a qualifier: for which the same shares are required, then however small the part is in which they
-differ, and their numbers if nothing can be said.
+Plans with the same title get a qualifier, which holds against all others with that title: for which the same shares are required,
+then however small the part is in which they differ, and their numbers if nothing can be said.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from manyways.describe.action_words import does
-from manyways.describe.comparisons import SCALE, difference
+from manyways.describe.comparisons import SCALE, closest, difference, distinction
 from manyways.describe.context import Context
-from manyways.describe.features import SEEN, USUAL, Feature, action_shares, state_features
+from manyways.describe.features import ALSO, SEEN, USUAL, Feature, action_shares, state_features
 from manyways.describe.habits import departure, habits_of
 from manyways.describe.likeness import QUARTER
 from manyways.describe.places import is_passage, is_telling, listed_regions, share_beside
-from manyways.describe.remarks import certainty, place_of, same_doors, straying
+from manyways.describe.remarks import certainty, place_of, straying
+from manyways.describe.steering import deeds_of
 from manyways.describe.subject import NEVER
-from manyways.describe.wording import VISIBLE, distinct, joined, percent, plain, quantity, raised, short
+from manyways.describe.survey import negligible
+from manyways.describe.wording import VISIBLE, distinct, finely, joined, plain, quantity, raised, short
 from manyways.types import Floats
 
 TITLE_LENGTH = 60
@@ -52,9 +56,19 @@ def titles_of(context: Context) -> list[str]:
     ordered = np.argsort(-context.plans.rewards, kind="stable").tolist()
     habits = habits_of(context.survey, context.rules)
     equal = [_same_as(context, plan, ordered[: ordered.index(plan)]) for plan in range(context.plans.k)]
+    open_to: dict[int, list[Typical]] = {}
     for rank, plan in enumerate(ordered):
-        if equal[plan] is None:
-            titles[plan] = _own_title(context, plan, ordered[:rank], habits[plan])
+        if equal[plan] is not None:
+            continue
+        titles[plan] = _by_way(context, plan)
+        if titles[plan] is None and not any(context.survey.likeness.same_way(plan, other) for other in ordered[:rank]):
+            titles[plan] = habits[plan]
+            if titles[plan] is None:
+                open_to[plan] = _typical(context, plan, [other for other in range(context.plans.k) if other != plan])
+    titles = _agreed(context, titles, open_to)
+    for plan in open_to:
+        if titles[plan] is None and _best(context, plan):
+            titles[plan] = f"{context.terms.best} {context.terms.noun}"
     leaders = [plan for plan, title in enumerate(titles) if title is not None]
     for plan in ordered:
         if titles[plan] is None:
@@ -71,17 +85,12 @@ def _same_as(context: Context, plan: int, better: list[int]) -> str | None:
     return f"the same as plan{'s' if len(equal) > 1 else ''} {joined([str(other + 1) for other in equal])}"
 
 
-def _own_title(context: Context, plan: int, better: list[int], habit: str | None) -> str | None:
-    """What the plan does in its main part and others do not, or its reward if that is best; None if there is no such
-    thing, or if a better plan goes the same way. `habit` is what it does by its rule."""
+def _by_way(context: Context, plan: int) -> str | None:
+    """Where it stays, or the way that it takes to the goal; None if neither sets it apart."""
     fact, others = context.survey.facts[plan], [other for other in range(context.plans.k) if other != plan]
     if fact.stays is not None:
         return f"stays {place_of(context.plans.mdp, fact.stays)}"
-    way = _by_rooms(context, plan) or _through(context, plan, others) or _safest(context, plan, others)
-    if way is not None or any(context.survey.likeness.same_way(plan, other) for other in better):
-        return way
-    best = f"{context.terms.best} {context.terms.noun}" if _best(context, plan) else None
-    return habit or _typical(context, plan, others) or best
+    return _by_rooms(context, plan) or _through(context, plan, others) or _safest(context, plan, others)
 
 
 def _by_rooms(context: Context, plan: int) -> str | None:
@@ -146,36 +155,81 @@ def _places(context: Context) -> Iterator[tuple[dict[str, Floats], Callable[[lis
     yield {name: shares for name, shares in chances.items() if is_passage(name)}, listed_regions
 
 
-def _typical(context: Context, plan: int, others: list[int]) -> str | None:
-    """What the plan spends at least a quarter of its time on, and the others at most half as much.
+@dataclass(frozen=True, eq=False)
+class Typical:
+    """What a plan spends much of its time on, as a title.
 
-    If there is no such feature, two parts of the map can be: each with at least an eighth of its time. Plans on the same
-    way are not compared.
+    Attributes:
+        text: the words.
+        also: the plans that do nearly as much of it, so that the words could be about them.
+    """
+
+    text: str
+    also: frozenset[int]
+
+
+def _agreed(context: Context, titles: list[str | None], found: Mapping[int, list[Typical]]) -> list[str | None]:
+    """The titles, with the first of the (plan by plan) given ones that is not true of a plan with another title.
+
+    Plans that are alike do not count: such a title says whom they are like.
+    """
+    agreed, turn = list(titles), dict.fromkeys(found, 0)
+    while True:
+        for plan, at in turn.items():
+            agreed[plan] = found[plan][at].text if at < len(found[plan]) else None
+        wrong = [
+            plan
+            for plan, at in turn.items()
+            if at < len(found[plan])
+            and any(
+                agreed[other] != agreed[plan]
+                and not (agreed[other] is None and context.survey.likeness.alike(plan, other))
+                for other in found[plan][at].also
+            )
+        ]
+        if not wrong:
+            return agreed
+        for plan in wrong:
+            turn[plan] += 1
+
+
+def _typical(context: Context, plan: int, others: list[int]) -> list[Typical]:
+    """What the plan spends at least a quarter of its time on, and the others on average at most half as much, the best first.
+
+    If there is no such feature, two or three parts of the map can be: each with at least an eighth of its time, and all of them
+    together only in this plan. Plans on the same way are not compared.
     """
     apart = [other for other in others if not context.survey.likeness.same_way(plan, other)]
     if others and not apart:
-        return None
-    others = apart
-    features = [feature for feature in context.features if context.sectors is None or feature.kind != "label"]
-    if context.sectors is None:
-        features += state_features(context.survey, plan)
-    own = {feature: (float(feature.values[plan]), _mean(feature.values[others])) for feature in features}
+        return []
+    features = [f for f in context.features if f.title and not (context.sectors is not None and f.kind == "label")]
+    if context.sectors is None and context.rules is None:  # rules and values of variables say more than names of states
+        features += state_features(context.survey, context.reached, plan)
+    own = {feature: (float(feature.values[plan]), _mean(feature.values[apart])) for feature in features}
     found = sorted(
         (feature for feature in features if own[feature][0] > 0 and 2 * own[feature][1] <= own[feature][0]),
-        key=lambda feature: (
-            context.rules is not None and feature.kind == "state",  # values of variables say more than names of states
-            (own[feature][1] - own[feature][0]) * feature.part * SCALE[feature.kind],
-        ),
+        key=lambda feature: (own[feature][1] - own[feature][0]) * feature.part * SCALE[feature.kind],
     )
+    also = {f: frozenset(other for other in apart if f.values[other] > ALSO * f.values[plan]) for f in found}
+    large = []
     for feature in found:
         if feature.time[plan] >= QUARTER:
-            alone = bool(others) and bool((feature.values[others] <= 1e-9).all())
-            return _words(feature, own[feature][0], alone, bool(others))
-    parts = [feature for feature in found if feature.kind == "sector" and feature.time[plan] >= QUARTER / 2][:2]
-    if len(parts) < 2:
-        return None
-    first, second = parts[0].title, parts[1].title
-    return f"{first} and {second.removeprefix('by ') if first.startswith('by ') else second}"
+            alone = bool(apart) and bool((feature.values[apart] <= 1e-9).all())
+            large.append(Typical(_words(feature, own[feature][0], alone, bool(apart)), also[feature]))
+    parts = [feature for feature in found if feature.kind == "sector" and feature.time[plan] >= QUARTER / 2]
+    return [*large, *_by_parts(parts, plan, also)]
+
+
+def _by_parts(parts: Sequence[Feature], plan: int, also: Mapping[Feature, frozenset[int]]) -> Iterator[Typical]:
+    """The two parts of the map that set a plan apart most, or three if the third one does so nearly as much as the second; if the
+    next one does clearly less."""
+    share = [*(float(feature.values[plan]) for feature in parts), 0.0, 0.0, 0.0]
+    count = 2 if share[2] <= ALSO * share[1] else 3
+    if len(parts) >= count and share[count] <= ALSO * share[count - 1]:
+        named = [feature.title for feature in parts[:count]]
+        by = "by " if named[0].startswith("by ") else ""
+        text = by + joined([title.removeprefix(by) for title in named])
+        yield Typical(text, frozenset.intersection(*(also[feature] for feature in parts[:count])))
 
 
 def _mean(values: Floats) -> float:
@@ -195,7 +249,7 @@ def _words(feature: Feature, own: float, alone: bool, compared: bool) -> str:
 
 def _best(context: Context, plan: int) -> bool:
     """Whether a plan of several has a better reward than all others, also as shown."""
-    rewards, shown = context.plans.rewards, context.earnings
+    rewards, shown = context.plans.rewards, context.rewards
     return context.plans.k > 1 and rewards[plan] == rewards.max() and shown.count(shown[plan]) == 1
 
 
@@ -205,14 +259,14 @@ def _by_loss(context: Context, plan: int, leaders: list[int]) -> str:
     alike = [other for other in leaders if likeness.alike(plan, other)]
     own, rest = shown[plan], [other for other in range(context.plans.k) if other != plan]
     if alike:
-        other = min(alike, key=lambda other: likeness.apart[plan, other])
+        other = closest(context, plan, alike)
         departs = _departure(context, plan, rest) or _departure(context, plan, [other])
         if departs is not None:
             return f"like plan {other + 1}, but {departs}"
         loss = own if own is not None and own.endswith(context.terms.off) and own != shown[other] else None
         return f"like plan {other + 1}, {loss or 'with small differences'}"
     leaders.append(plan)
-    departs = _departure(context, plan, rest)
+    departs = _departure(context, plan, rest) or _beside_nearest(context, plan, rest)
     if departs is not None:
         return departs
     if own is None:
@@ -228,7 +282,7 @@ def _departure(context: Context, plan: int, others: list[int]) -> str | None:
     if context.rules is not None:
         return departure(context.survey, context.rules, plan, others)
     if context.choices is None:
-        place = difference(context, plan, others)
+        place = distinction(context, plan, others)
         return (None if place is None else place.how) or _more_often(context, plan, others)
     own, rest = context.choices[plan], context.choices[others]
     alone = (own >= 0) & (rest != own).all(axis=0)
@@ -239,12 +293,18 @@ def _departure(context: Context, plan: int, others: list[int]) -> str | None:
     return f"{does(context.plans.mdp.action_name(int(own[state])))} in {plain(context.plans.mdp.state_name(state))}"
 
 
+def _beside_nearest(context: Context, plan: int, others: list[int]) -> str | None:
+    """How it differs from the plan most like it, where nothing sets it apart from all."""
+    place = None if context.sectors is None else difference(context, plan, others)
+    return None if place is None or place.how is None else f"{place.how} than plan {place.other + 1}"
+
+
 def _more_often(context: Context, plan: int, others: list[int]) -> str | None:
     """The action that a plan takes more often than each of the others."""
     shares = action_shares(context.plans)
     more = (shares[plan] - shares[others]).min(axis=0)
     action = int(np.argmax(more))
-    return f"{does(context.plans.mdp.action_names[action])} more often" if more[action] >= VISIBLE else None
+    return f"{deeds_of(context.plans)[action]} more often" if more[action] >= VISIBLE else None
 
 
 # ---- no two alike -------------------------------------------------------------------------------
@@ -263,12 +323,12 @@ def _distinct(context: Context, titles: list[str]) -> list[str]:
 
 
 def _qualified(titles: Sequence[str], result: list[str], words: Callable[[list[int], int], str | None]) -> list[str]:
-    """The titles in `result`; where several are the same, the bare title with the words that distinguish it."""
+    """The titles in `result`; where several are the same, the bare title with the words that distinguish it from all that have
+    this bare title."""
     found = list(result)
     for title in [title for title, count in Counter(result).items() if count > 1]:
-        group = [plan for plan, other in enumerate(result) if other == title]
-        for plan in group:
-            added = words(group, plan)
+        for plan in [plan for plan, other in enumerate(result) if other == title]:
+            added = words([other for other, bare in enumerate(titles) if bare == titles[plan]], plan)
             if added and added not in title.lower() and added not in map(str.lower, result):
                 found[plan] = f"{titles[plan]} — {added}"
     return found
@@ -293,9 +353,10 @@ def _qualifier(context: Context, group: list[int], plan: int) -> str | None:
     first or last in it, of the whole set if possible; or where it differs from the plan most like it.
     """
     rest = [other for other in group if other != plan]
-    typical = None if context.routes and context.routes[plan] is not None else _typical(context, plan, rest)
-    if typical is not None:
-        return typical
+    typical = [] if context.routes and context.routes[plan] is not None else _typical(context, plan, rest)
+    alone = next((words.text for words in typical if not words.also), None)
+    if alone is not None:
+        return alone
     of_set = _extreme(context, plan, [other for other in range(context.plans.k) if other != plan])
     if of_set is not None and len(rest) > 1:
         return of_set
@@ -303,7 +364,7 @@ def _qualifier(context: Context, group: list[int], plan: int) -> str | None:
     if found is not None:
         degree, _, noun = found.partition(" ")
         return f"{COMPARED[degree]} {noun}".rstrip() if len(rest) == 1 else None
-    place = difference(context, plan, same_doors(context, plan) or rest)
+    place = distinction(context, plan, rest)
     main = place is not None and context.survey.by_state[plan, context.regions[place.where]].sum() >= QUARTER
     return place.how if place is not None and main else None
 
@@ -311,14 +372,17 @@ def _qualifier(context: Context, group: list[int], plan: int) -> str | None:
 def _extreme(context: Context, plan: int, others: list[int]) -> str | None:
     """Whether a plan is clearly the first or last in length or reward, compared with `others`."""
     terms = context.terms
-    for values, shown, least, most in (
-        (context.steps, quantity, "shortest", "longest"),
-        (context.lost, percent, f"{terms.best} {terms.noun}", f"{terms.worst} {terms.noun}"),
+    whole = (
+        1.0 if abs(context.plans.optimal_reward) > negligible(context.plans) else None
+    )  # losses are shares of the optimum
+    for values, shown, least, most, scale in (
+        (context.steps, quantity, "shortest", "longest", None),
+        (context.lost, finely, f"{terms.best} {terms.noun}", f"{terms.worst} {terms.noun}", whole),
     ):
         own, known = values[plan], [value for i in others if (value := values[i]) is not None]
         if own is None or len(known) < len(others) or shown(own) in map(shown, known):
             continue
         low, high = min(own, *known), max(own, *known)
-        if own in (low, high) and high - low > VISIBLE / 3 * high:
+        if own in (low, high) and high - low > VISIBLE / 3 * (scale or high):
             return least if own == low else most
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import floor, isfinite, log10
 from typing import Any
 
 from manyways.model.mdp import MDP
@@ -15,11 +16,14 @@ TURNING = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A
 
 CLEANED = dict.fromkeys(TURNING) | dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], " ")
 
-TINY = 5e-4
+TINY = 1e-3
 """A share below this is shown as 'under 0.1 %'."""
 
 ROUNDED = 1e-11
 """Shares below this are rounding errors in tables."""
+
+ROUNDING = 1e-9
+"""Differences between rewards below this, relative to the largest, are rounding."""
 
 VISIBLE = 0.03
 """Shares that differ by less than this are not worth a sentence."""
@@ -103,8 +107,15 @@ def percent(share: float) -> str:
 
 
 def tabled(share: float) -> str:
-    """A share in a column of shares, with one decimal: "34.0 %", "0.4 %"; "under 0.1 %" where that would be 0.0 %."""
-    return "under 0.1 %" if ROUNDED < abs(share) < TINY else f"{100 * share:.1f} %"
+    """A share in a column of shares, with one decimal: "34.0 %", "0.4 %"; "0.0 %" and "100.0 %" only for exactly none and all."""
+    if ROUNDED < abs(share) < TINY:
+        return "under 0.1 %"
+    return "over 99.9 %" if 1 - TINY < share < 1 - ROUNDED else f"{100 * share:.1f} %"
+
+
+def finely(share: float) -> str:
+    """The same in a sentence: "34 %" for "34.0 %"."""
+    return tabled(share).replace(".0 %", " %")
 
 
 def number(value: float) -> str:
@@ -122,6 +133,16 @@ def number(value: float) -> str:
 def number_beside(value: float, scale: float) -> str:
     """The same for a number that stands beside larger ones: what would vanish beside them is "nearly 0"."""
     return "nearly 0" if ROUNDED * scale < abs(value) < TINY * scale else number(value)
+
+
+def aligned(values: Sequence[float | None]) -> list[str]:
+    """Rewards of several plans as they stand below each other: all with so many decimals that differences can be read."""
+    known = [abs(value) for value in values if value is not None and isfinite(value)]
+    largest = max(known, default=0.0)
+    spread = largest - min(known, default=0.0)
+    finest = min((x for x in (largest, 10 * spread) if x > ROUNDING * largest), default=1.0)
+    digits = min(max(3 - floor(log10(finest)), 0), 12)
+    return ["–" if value is None or not isfinite(value) else f"{value + 0.0:,.{digits}f}" for value in values]
 
 
 def quantity(amount: float) -> str:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from manyways.describe import Measure, Survey
+from manyways.describe.measure import is_length
 from manyways.describe.survey import has_goal, negligible
-from manyways.describe.wording import TINY, counted, number, percent, terms_of
+from manyways.describe.wording import TINY, finely, number, terms_of
 from manyways.plans.planset import PlanSet
 from manyways.report.chart import spread
 
@@ -19,8 +20,6 @@ COUNTS = ("One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"
 STRIP_WIDTH, STRIP_EDGE, DISC = 560.0, 14.0, 26.0
 IN_TIME = "reaches goal in "
 """Begins the name of the measure of episodes that reach the goal within the time limit."""
-CLOSE = 0.05
-"""Steps that differ by less than this are the same as they are shown."""
 
 
 def headline(plans: PlanSet, survey: Survey) -> str:
@@ -44,7 +43,8 @@ def _worth(plans: PlanSet) -> str:
         return f"at most {number(_up(lost))} {terms.noun} {plans.criterion.unit} {terms.worse} than the best"
     if best > 0:
         return f"at least {_down(worst / best)} % of the best"
-    return f"at most {_up(100 * lost / -best, 2):g} % {'worse' if terms.sign > 0 else 'more'} than the best"
+    more = f"{_up(100 * lost / -best, 2):g} %"
+    return f"at most {more} worse than the best" if terms.sign > 0 else f"costing at most {more} more than the cheapest"
 
 
 def _down(share: float) -> str:
@@ -59,26 +59,23 @@ def _up(value: float, digits: int = 3) -> float:
     return float(f"{np.ceil(value / step - 1e-9) * step:.12g}")
 
 
-def chips(plans: PlanSet, measured: list[Measure], best: dict[str, float | None] | None) -> list[list[dict[str, str]]]:
-    """What each plan costs, in the shortest words: against the best plan where that is known.
-
-    Args:
-        plans: the set.
-        measured: its measures.
-        best: the same measures of the best plan, by name.
-    """
+def chips(plans: PlanSet, measured: list[Measure]) -> list[list[dict[str, str]]]:
+    """How good each plan is and how long, in the shortest words and as the table shows it. Where the reward is minus the length, the
+    loss would say the same once more."""
     by_name = {measure.name: measure for measure in measured}
     terms = terms_of(plans.mdp)
     loss, rows = by_name[terms.loss], []
     for i in range(plans.k):
-        own = [{"text": _loss_text(loss, i, terms.sign), "title": loss.meaning}]
-        steps = by_name.get("steps to goal")
-        if steps is not None and (text := _steps_text(steps, i, (best or {}).get(steps.name))):
-            own.append({"text": text, "title": steps.meaning})
+        own, steps = [{"text": _loss_text(loss, i, terms.sign), "title": loss.meaning}], by_name.get("steps to goal")
+        long = None if steps is None else steps.values[i]
+        if steps is not None and long is not None:
+            own = own[: 0 if is_length(measured) and (loss.values[i] or 0) > 0 else 1]
+            shown = f"{long:,.1f}".removesuffix(".0")
+            own.append({"text": f"{shown} step{'' if shown == '1' else 's'}", "title": steps.meaning})
         for name in ("chance of reaching goal", "reaches goal"):
             value = by_name[name].values[i] if name in by_name else None
             if value is not None and value < 1:
-                text = f"{percent(value)} reach the goal{_in_time(by_name, i)}"
+                text = f"{finely(value)} reach the goal{_in_time(by_name, i)}"
                 own.append({"text": text, "title": by_name[name].meaning})
         rows.append(own[:3])
     return rows
@@ -88,7 +85,7 @@ def _in_time(by_name: Mapping[str, Measure], i: int) -> str:
     """How often plan i reaches the goal before the environment cuts it off: ", 59 % within 100 steps"."""
     found = next((measure for name, measure in by_name.items() if name.startswith(IN_TIME)), None)
     value = None if found is None else found.values[i]
-    return "" if found is None or value is None else f", {percent(value)} within {found.name.removeprefix(IN_TIME)}"
+    return "" if found is None or value is None else f", {finely(value)} within {found.name.removeprefix(IN_TIME)}"
 
 
 def _loss_text(loss: Measure, i: int, sign: int) -> str:
@@ -98,18 +95,7 @@ def _loss_text(loss: Measure, i: int, sign: int) -> str:
     mark = "−" if sign > 0 else "+"
     if loss.unit != "share":
         return f"{mark}{number(value)}"
-    return f"{mark}{percent(value)}" if value >= TINY else "within 0.1 %"
-
-
-def _steps_text(measure: Measure, i: int, best: float | None) -> str:
-    value = measure.values[i]
-    if value is None:
-        return ""
-    if best is None:
-        return counted(value, "step")
-    if abs(value - best) < CLOSE:
-        return "as short as the best"
-    return f"{'+' if value > best else '−'}{counted(abs(value - best), 'step')}"
+    return f"{mark}{finely(value)}" if value >= TINY else f"{finely(value)} {'less' if sign > 0 else 'more'}"
 
 
 def strip(plans: PlanSet, tints: Sequence[int], loss: Measure) -> dict[str, Any] | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
+from manyways.describe.places import sectors_of
 from manyways.describe.wording import quoted, short
-from manyways.model.layout import Grid
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import state_occupancy
 from manyways.model.regions import find_regions
@@ -13,20 +15,20 @@ from manyways.types import Bools, Floats
 
 MOST_STATES = 200
 MOST_REGIONS = 50
-PARTS = (("north-west", "north", "north-east"), ("west", "middle", "east"), ("south-west", "south", "south-east"))
 
 
-def named_places(mdp: MDP, shown: Floats) -> list[tuple[str, Bools]]:
+def named_places(mdp: MDP, shown: Floats, without: Collection[str] = ()) -> list[tuple[str, Bools]]:
     """Names, and the (N,) choices that belong to them: parts of the map and labels; without a map, labels, actions and the
-    states in which the (T, N) shown plans differ most."""
+    states in which the (T, N) shown plans differ most. Labels in `without` are left out."""
+    noun = "states" if mdp.layout is None else "places"
     places = [
-        (f"places labelled {quoted(label)}", mask)
+        (f"{noun} labelled {quoted(label)}", mask)
         for label, mask in mdp.labels.items()
-        if label not in ("start", "goal") and mask.any() and not mask.all()
+        if label not in ("start", "goal", *without) and mask.any() and not mask.all()
     ]
     actions: list[tuple[str, Bools]] = []
     if mdp.layout is not None:
-        places = [*_parts_of_map(mdp, mdp.layout), *places]
+        places = [*_parts_of_map(mdp), *places]
     else:
         if len(mdp.action_names) > 1:
             actions = [(f"the action {quoted(name)}", mdp.actions == i) for i, name in enumerate(mdp.action_names)]
@@ -36,10 +38,10 @@ def named_places(mdp: MDP, shown: Floats) -> list[tuple[str, Bools]]:
     return [*actions, *((name, mask[mdp.choice_state]) for name, mask in places)]
 
 
-def _parts_of_map(mdp: MDP, layout: Grid) -> list[tuple[str, Bools]]:
+def _parts_of_map(mdp: MDP) -> list[tuple[str, Bools]]:
     """Rooms and passages; where there are none, or too many to name them, the nine parts of the map."""
     regions = regions_by_name(mdp)
-    return [(f"the {short(name)}", mask) for name, mask in regions.items()] if regions else _ninths(layout)
+    return [(f"the {short(name)}", mask) for name, mask in regions.items()] if regions else _ninths(mdp)
 
 
 def regions_by_name(mdp: MDP) -> dict[str, Bools]:
@@ -53,12 +55,12 @@ def regions_by_name(mdp: MDP) -> dict[str, Bools]:
 
 def ninths_of_map(mdp: MDP) -> list[tuple[str, Bools]]:
     """The nine parts of the map, for what differs within rooms; nothing without a map."""
-    return [] if mdp.layout is None else [(name, mask[mdp.choice_state]) for name, mask in _ninths(mdp.layout)]
+    return [(name, mask[mdp.choice_state]) for name, mask in _ninths(mdp)]
 
 
-def _ninths(layout: Grid) -> list[tuple[str, Bools]]:
-    rows, columns = layout.shape
-    row, column = np.divmod(layout.cells, columns)
-    part = 3 * (3 * row // rows) + 3 * column // columns
-    names = [name for line in PARTS for name in line]
-    return [(f"the {name} of the map", part == i) for i, name in enumerate(names)]
+def _ninths(mdp: MDP) -> list[tuple[str, Bools]]:
+    """The same parts of the map as in the sentences on each plan."""
+    sectors = sectors_of(mdp)
+    if sectors is None:
+        return []
+    return [(f"the {name} of the map", sectors.of_deeds == i) for i, name in enumerate(sectors.names)]

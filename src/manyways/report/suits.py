@@ -8,8 +8,9 @@ choices,
     <w, rho_i - m> = sum over x of (w(x) - <w, m>) (rho_i(x) - m(x))
 
 and a place is named if its part of the sum is large: a place that is liked and in which the plan spends more time than the
-others, or one that is disliked and which it avoids. Where another plan does so even more, in all the places that would be
-named, further places are added, or nothing is said.
+others, or one that is disliked and which it avoids. Each place must be a reason on its own: at most one other plan does so more,
+none clearly more, and not most of them as much. Labels that are bad to be in are no reasons. Where another plan suits those who
+like all the places that would be named even better, further places are added, or nothing is said.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from manyways.describe.survey import preference_of
 from manyways.describe.wording import joined, percent
+from manyways.model.mdp import MDP
 from manyways.objectives import Representative
 from manyways.plans.planset import PlanSet
 from manyways.report.named_places import named_places, ninths_of_map
@@ -37,7 +40,8 @@ TELLING = 0.15
 SECOND, NAMED, AT_MOST = 0.5, 2, 3
 """Two places are named, the second if it makes up at least half as much as the first; a third one only if another plan suits those
 who like the first two as well."""
-LITTLE_TIME = 0.005
+LITTLE_TIME, CLEARLY = 0.005, 0.1
+"""Times that differ by less than the first are the same; by more than the second, as a part of the most, clearly different."""
 
 Reasons = tuple[tuple[bool, str], ...]
 """Places, each with whether it is liked (True) or disliked."""
@@ -48,7 +52,8 @@ def suits_of(plans: PlanSet, canvas: Canvas | None) -> dict[str, Any] | None:
     if not isinstance(plans.maximised, Representative) or plans.k == 1 or plans.mdp.n_states > MOST_STATES:
         return None
     found = audience(plans)
-    by_room, by_ninth = named_places(plans.mdp, plans.occupancies), ninths_of_map(plans.mdp)
+    bad = [label for label in plans.mdp.labels if _is_bad(plans.mdp, label)]
+    by_room, by_ninth = named_places(plans.mdp, plans.occupancies, bad), ninths_of_map(plans.mdp)
 
     everyone = range(plans.k)
 
@@ -67,6 +72,12 @@ def suits_of(plans: PlanSet, canvas: Canvas | None) -> dict[str, Any] | None:
     }
 
 
+def _is_bad(mdp: MDP, label: str) -> bool:
+    """Whether the states with a label are bad to be in, which needs no preference."""
+    mask = mdp.labels[label]
+    return bool(mask.any() and not mask.all()) and preference_of(mdp, label) < 0
+
+
 def _distinct(why: list[Reasons], known: list[Reasons], i: int) -> Reasons:
     """The reasons for plan i; if others have the same, with one more that is not known of them, where there is one."""
     same = [j for j, other in enumerate(why) if j != i and other == why[i]]
@@ -83,19 +94,33 @@ def likes(x: Floats, wish: Floats, i: int, named: list[tuple[str, Bools]], weakl
     more = x[i] - typical
     gain = (wish - wish @ typical) * more
     whole = float(gain.sum())
-    parts = [(float(gain[own].sum()), float(more[own].sum()), name) for name, own in named]
-    large = max(TELLING * whole, SECOND * max((part for part, _, _ in parts), default=0.0))
-    strong = [
-        (part, time, name) for part, time, name in sorted(parts, reverse=True) if part > 0 and abs(time) > LITTLE_TIME
-    ]
+    places = dict(named)
+    parts = sorted(((float(gain[own].sum()), float(more[own].sum()), name) for name, own in named), reverse=True)
+    strong: list[tuple[float, float, str]] = []
+    for part, time, name in parts:
+        spent = x[:, places[name]].sum(axis=1)
+        told = any(np.abs(spent - x[:, places[other]].sum(axis=1)).max() < LITTLE_TIME for _, _, other in strong)
+        if part > 0 and abs(time) > LITTLE_TIME and _is_reason(spent if time > 0 else -spent, i) and not told:
+            strong.append((part, time, name))
+    large = max(TELLING * whole, SECOND * max((part for part, _, _ in strong), default=0.0))
     found = tuple((time > 0, name) for _, time, name in strong)
     if weakly:
         return found
     usual = min(NAMED, sum(part >= large for part, _, _ in strong))
     for count in range(usual, AT_MOST + 1) if usual else ():
-        if not _suits_another(x, i, found[:count], dict(named)):
+        if not _suits_another(x, i, found[:count], places):
             return found[:count]
     return ()
+
+
+def _is_reason(amount: Floats, i: int) -> bool:
+    """Whether plan i stands out in (k,) amounts of what somebody wants: most others do not as much, at most one does more, and
+    none clearly more."""
+    ahead = np.delete(amount, i) - amount[i]
+    as_much = np.count_nonzero(np.abs(ahead) <= LITTLE_TIME)
+    clearly = max(LITTLE_TIME, CLEARLY * float(np.abs(amount).max()))
+    more = int(np.count_nonzero(ahead > LITTLE_TIME))
+    return bool(2 * as_much <= len(ahead) and more <= 1 and not (ahead > clearly).any())
 
 
 def _suits_another(x: Floats, i: int, reasons: Reasons, named: dict[str, Bools]) -> bool:

@@ -6,15 +6,11 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
-import numpy as np
-
 from manyways.describe import Measure
-from manyways.describe.wording import tabled
+from manyways.describe.wording import aligned, tabled
 from manyways.objectives.divergence import LARGEST
 from manyways.plans.planset import PlanSet
 
-ROUNDING = 1e-9
-"""Differences below this, relative to the largest value, are rounding."""
 LIKE = 0.005
 """Shares that differ by less than this count as the same for all plans."""
 NUMBERED_CELLS = 30
@@ -40,20 +36,13 @@ class Cell:
 
 def texts_of(measure: Measure) -> list[str]:
     """The values of a measure as text; rewards all have the same number of decimals."""
-    known = [abs(value) for value in measure.values if value is not None and isfinite(value)]
-    largest = max(known, default=0.0)
-    spread = max(known, default=0.0) - min(known, default=0.0)
-    finest = min((x for x in (largest, 10 * spread) if x > ROUNDING * largest), default=1.0)
-    digits = int(np.clip(3 - np.floor(np.log10(finest)), 0, 12))
+    if measure.unit not in ("share", "steps"):
+        return aligned(measure.values)
 
     def text(value: float | None) -> str:
         if value is None or not isfinite(value):
             return "–"
-        if measure.unit == "share":
-            return tabled(value)
-        if measure.unit == "steps":
-            return f"{value:,.1f}"
-        return f"{value + 0.0:,.{digits}f}"
+        return tabled(value) if measure.unit == "share" else f"{value:,.1f}"
 
     return [text(value) for value in measure.values]
 

@@ -79,7 +79,7 @@ def view_of(
         tints = [INK if tint else 0 for tint in tints]
     reference = None if best is None else {m.name: m.values[best[1]] for m in measures(best[0])}
     closed, trips = closing(plans, canvas), trips_told(plans)
-    costs = [[*own, *_metres(plans, i)] for i, own in enumerate(chips(plans, measured, reference))]
+    costs = [[*own, *_metres(plans, i)] for i, own in enumerate(chips(plans, measured))]
     tradeoff = None if plans.tradeoff in (None, inf) else f"{plans.tradeoff:.6g}"
     return {
         "model": plans.mdp.name,
@@ -188,7 +188,7 @@ def _difference(survey: Survey) -> str:
     """Which plans are alike, in one sentence."""
     likeness, pairs = survey.likeness, list(combinations(range(survey.plans.k), 2))
     if likeness.all_same_way:
-        return "All of them go the same way and differ only in detail."
+        return "All of them go nearly the same way."
     alike = [pair for pair in pairs if likeness.alike(*pair)]
     if not alike:
         return "All of them are really different."
@@ -203,7 +203,7 @@ def _difference(survey: Survey) -> str:
             return f"Of their {len(pairs):,} pairs, {len(different):,} are really different."
         named = ", and ".join(f"plans {one + 1} and {other + 1}" for one, other in different)
         return f"Only {named} are really different; all other pairs are alike."
-    share = "share most of their way" if likeness.near is not None else "are alike"
+    share = "go nearly the same way" if likeness.near is not None else "are alike"
     named = []
     for group in groups:
         by_rule = all(likeness.act_alike(*pair) for pair in combinations(group, 2))
