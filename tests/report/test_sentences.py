@@ -537,7 +537,7 @@ def _(page: Page, i: int, said: dict[str, Any]) -> bool:
 
 @form(
     "sentence",
-    r"Acts by the same rule as plans? (?P<plans>[\d, and]+); they differ (?:only|mainly) in the states they are in\.",
+    r"Acts by the same rule as plans? (?P<plans>[\d, and]+)(?: in the long run)?; they differ (?:only|mainly) in the states they are in\.",
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     return numbers_in(said["plans"]) == [j for j in page.others[i] if same_rule(page, i, j)]
@@ -849,20 +849,37 @@ def _(page: Page, i: int, said: dict[str, Any]) -> bool:
 
 @form(
     "sentence",
-    rf"(?P<cases>.+); otherwise (?P<rest>[^;]+?)(?: where possible)?(?:; exact in (?P<exact>{PERCENT}) of its (?P<of>time|decisions))?\.",
+    rf"(?P<cases>.+); (?:otherwise|elsewhere mostly) (?P<rest>[^;]+?)(?: where possible)?(?:; (?P<partly>no full description: )?exact in (?:the long run|(?P<exact>{PERCENT}) of its (?P<of>time|decisions))(?:, and it (?P<left>.+), for which there is no short rule)?)?\.",
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     truth = page.truth
     named, right = np.zeros(page.mdp.n_states, bool), np.zeros(page.mdp.n_choices, bool)
+    followed = np.zeros(page.mdp.n_choices, bool)  # by whoever takes the first action that is said and can be taken
+    cases = []
     for case in re.split(r", (?=\w+s(?: \w+)? (?:at|when) )", said["cases"]):
         verb, _, ways = re.fullmatch(r"(.+?)( )((?:at|when) .+)", case).groups()  # pyright: ignore[reportOptionalMemberAccess]
-        for way in re.split(r" or (?=at |when )", ways):
-            here = conditions(page, way) & ~named
-            right |= action_of(page, verb) & here[truth.state]
-            named |= here
-    right |= action_of(page, said["rest"]) & ~named[truth.state]
+        cases += [(action_of(page, verb), conditions(page, way)) for way in re.split(r" or (?=at |when )", ways)]
+    cases.append((action_of(page, said["rest"]), np.ones(page.mdp.n_states, bool)))
+    for action, where_ in cases:
+        right |= action & (where_ & ~named)[truth.state]
+        named |= where_
+        taken = np.bincount(truth.state[followed], minlength=page.mdp.n_states) > 0
+        followed |= action & (where_ & ~taken)[truth.state]
     counted = deciding(page, i, said["of"])
-    return is_percent(said["exact"] or "100 %", float(truth.x[i, right & counted].sum() / truth.x[i, counted].sum()))
+    if not is_percent(said["exact"] or "100 %", float(truth.x[i, right & counted].sum() / truth.x[i, counted].sum())):
+        return False
+    kept = followed_value(page, i, followed) >= truth.rewards[i] - 0.01 * abs(truth.best) - 1e-9
+    return bool(kept) != bool(said["partly"]) or bool(said["left"])
+
+
+def followed_value(page: Page, i: int, followed: Bools) -> float:
+    """What whoever takes the marked choices earns from the start, and does what plan i does in states without any."""
+    truth = page.truth
+    without = np.bincount(truth.state[followed], minlength=page.mdp.n_states) == 0
+    policy = np.where(without[truth.state], truth.plans.policies[i], followed)
+    policy /= np.bincount(truth.state, policy)[truth.state]
+    x = truth._long_run(truth._chain(policy))[truth.state] * policy
+    return float(x @ page.mdp.reward) / (float(x @ sum(page.mdp.ends.values())) if truth.episodic else 1.0)
 
 
 def deciding(page: Page, i: int, of: str | None = None) -> Bools:

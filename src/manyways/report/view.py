@@ -193,7 +193,9 @@ def _difference(survey: Survey) -> str:
     if not alike:
         return "All of them are really different."
     if all(likeness.act_alike(*pair) for pair in pairs):
-        return "They act by the same rule, in different states."
+        cases = [rule.cases for rule in survey.rules or ()]
+        lasting = "" if all(case == cases[0] for case in cases) else " in the long run"
+        return f"They act by the same rule{lasting}, in different states."
     if len(alike) == len(pairs):
         return "They are alike and differ only in detail."
     groups = alike_groups(survey)
