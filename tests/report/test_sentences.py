@@ -267,13 +267,13 @@ def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
 
 @form(
     "ways",
-    rf"(?P<count>\d+) different ways were found within (?P<slack>{PERCENT}) of the best; "
-    r"one more would be like plan (?P<like>\d+); more slack may allow more\.",
+    rf"(?P<count>\w+) different ways were found\. One more would be like plan (?P<like>\d+), "
+    rf"unless you allow more than (?P<slack>{PERCENT})\.",
 )
 def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
     apart = page.truth.distances[np.triu_indices(page.k, 1)]
     return (
-        int(said["count"]) == page.k < page.settings["k"]
+        ["One", "Two", "Three", "Four", "Five", "Six", "Seven"].index(said["count"]) + 1 == page.k < page.settings["k"]
         and is_percent(said["slack"], page.settings["slack"])
         and int(said["like"]) - 1 == page.truth.plans.like
         and bool((apart >= 0.1).all())
@@ -844,6 +844,19 @@ def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     return most and takes(page, i, said["action"], state) and is_percent(said["share"], float(alone.sum()))
 
 
+@form("sentence", rf"Chooses at random in '(?P<state>.+?)': '(?P<first>.+?)' in (?P<share>{PERCENT}), .+ of cases\.")
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    policy, state = page.truth.plans.policies[i], state_of(page.mdp, said["state"])
+    visited = page.truth.time[i][page.truth.state] > 1e-12
+    mixed = {int(s) for s in page.truth.state[visited & (policy > 1e-6) & (policy < 1 - 1e-6)]}
+    named = action_of_name(page, said["first"]) & (page.truth.state == state)
+    return mixed == {state} and is_percent(said["share"], float(policy[named].sum()))
+
+
+def action_of_name(page: Page, name: str) -> Bools:
+    return page.mdp.actions == page.mdp.action_names.index(name)
+
+
 # ---- rules ------------------------------------------------------------------------------------------------------------
 
 
@@ -923,6 +936,26 @@ def test_what_stands_above_the_plans(page):
             check(page, kind, page.view[kind])
     if page.view["strip"]:
         check(page, "strip", page.view["strip"]["label"])
+
+
+def test_routes_are_handed_out_exactly_where_the_picture_draws_them(page):
+    if page.view["drawn"]:
+        overview = page.view["overview"]
+        drawn = {route["plan"] for route in (*overview["routes"], *overview["grey"])}
+        assert {i for i, plan in enumerate(page.view["data"]["plans"]) if plan["routes"]} == drawn
+        assert {i for i, card in enumerate(page.view["cards"]) if card["has_way"]} == drawn
+
+
+def test_of_the_best_plans_the_shortest_is_the_reference(page):
+    table, rewards = page.view["table"], page.truth.rewards
+    equal = [i for i in range(page.k) if page.truth.best - rewards[i] <= 1e-9 * abs(page.truth.best)]
+    names = [column["name"] for column in table["columns"]]
+    lengths = [name for name in names if name in ("steps to goal", "steps per episode")]
+    assert page.view["several_best"] == (len(equal) > 1)
+    if equal and lengths:
+        column = names.index(lengths[0])
+        steps = [float(table["rows"][i][column].text.replace(",", "")) for i in equal]
+        assert float(table["best"][column].replace(",", "")) == min(steps)
 
 
 def test_the_best_value_and_the_diversity(page):

@@ -95,6 +95,7 @@ def map_overview(
         "goals": [_place(cell, columns, scale) for cell in world["goals"]],
         "arrows": _arrows(plans, survey, canvas, tints, scale) if len(drawn) < len(main) and pixels >= ARROWED else [],
         "missing": [i + 1 for i in main if not routes[i]],
+        "tries": _named_directions(plans.mdp) is not None and _slips(plans),
     }
 
 
@@ -251,6 +252,14 @@ def directions(plans: PlanSet, plan: int, canvas: Canvas, by_state: Floats) -> t
     with np.errstate(invalid="ignore", divide="ignore"):
         far = np.hypot(x, y) / time
         return np.where((time > 0) & (far > STILL), np.arctan2(y, x), np.nan), time
+
+
+def _slips(plans: PlanSet) -> bool:
+    """Whether some step of the plans may lead to several places, apart from the places in which episodes begin."""
+    mdp = plans.mdp
+    elsewhere = (mdp.transitions > 0).astype(float) @ (mdp.start == 0).astype(float)
+    used = (plans.occupancies > USED).any(axis=0)
+    return bool((elsewhere[used] > 1).any())
 
 
 def _named_directions(mdp: MDP) -> tuple[Floats, Floats] | None:
