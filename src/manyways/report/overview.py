@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from scipy.ndimage import distance_transform_cdt
 
 from manyways.describe import Survey
 from manyways.errors import SettingError
@@ -25,10 +26,14 @@ LANE, LEAST_LANE = 0.163, 3.3
 """The distance of lanes, in cells, and what it is at least, in pixels."""
 SMALL = 8.0
 """Where cells are smaller than this, in pixels, routes are simplified and moved aside as a whole."""
+DISC = 18.0
+"""The largest radius of the disc with the number of a way, with its rim, in pixels."""
 SHADES = 4
 """Blocks of cells are drawn in this many shades of wall."""
 NAMED_FROM = 4
 """Regions with fewer cells than this along a side are not named on the map."""
+FILLED = 0.8
+"""The name of a region that fills less of the rectangle around it than this stands at its widest place, not in a corner."""
 ARROWED = 26.0
 """Where cells are at least this large, in pixels, a cell can show an arrow for each plan."""
 USED = 0.003
@@ -88,7 +93,7 @@ def map_overview(
         "grey": [{"plan": i, "d": path_text(line, scale)} for i, line in grey],
         "routes": [{"plan": i, "tint": tints[i], "d": path_text(line, scale)} for i, line in reversed(drawn)],
         "spots": [
-            {"plan": i, "tint": tints[i], "x": round(x * scale, 1), "y": round(y * scale, 1)}
+            {"plan": i, "tint": tints[i], "x": _inside(x, columns, scale, pixels), "y": _inside(y, rows, scale, pixels)}
             for (i, _), (x, y) in zip(drawn, spots, strict=True)
         ],
         "starts": [_place(cell, columns, scale) for cell in world["start"]],
@@ -97,6 +102,12 @@ def map_overview(
         "missing": [i + 1 for i in main if not routes[i]],
         "tries": _named_directions(plans.mdp) is not None and _slips(plans),
     }
+
+
+def _inside(at: float, cells: int, scale: float, pixels: float) -> float:
+    """A position in the drawing, so far from its edges that the disc of a number is not cut off, also on narrow screens."""
+    edge = min(DISC / pixels, cells / 2)
+    return round(min(max(at, edge), cells - edge) * scale, 1)
 
 
 def route_of(survey: Survey, plan: int, canvas: Canvas) -> list[Cell] | None:
@@ -213,6 +224,9 @@ def _names(
             part = slice(column, column + wide)
             return float(busy[row, part].sum() + 5 * (room[row, part] != number).sum())
 
+        if len(at) < FILLED * (bottom - top + 1) * (right - left + 1):  # its corners may be far from most of it
+            found.append({"text": name, "anchor": "middle"} | _widest_place(room == number, busy, scale))
+            continue
         corners = [(row, column) for row in (bottom, top) for column in (left, right - wide + 1)]
         row, column = min(corners, key=lambda corner: taken(*corner))
         right_side = column != left
@@ -225,6 +239,15 @@ def _names(
             }
         )
     return found
+
+
+def _widest_place(inside: Bools, busy: Floats, scale: float) -> dict[str, float]:
+    """The middle of the place in a (rows, columns) region that is farthest from its edge and, of equals, from what is drawn."""
+    width = distance_transform_cdt(np.pad(inside, 1), "chessboard")[1:-1, 1:-1]
+    free = distance_transform_cdt(busy == 0, "chessboard") if (busy > 0).any() else np.ones(busy.shape)
+    places = np.argwhere(width == width.max())
+    row, column = max(places.tolist(), key=lambda place: free[place[0], place[1]])
+    return {"x": round((column + 0.5) * scale, 1), "y": round((row + 0.65) * scale, 1)}
 
 
 def directions(plans: PlanSet, plan: int, canvas: Canvas, by_state: Floats) -> tuple[Floats, Floats]:
