@@ -190,6 +190,24 @@ addEventListener("keydown", (event) => {
   else if (/^[1-9]$/.test(event.key) && cards[event.key - 1]) pin(Number(event.key) - 1);
 });
 
+// Names of cells, such as r5c7, in sentences: pointing at one marks its place on the map.
+function markCells(sentence) {
+  const parts = sentence.textContent.split(/\b(r\d+c\d+)\b/);
+  if (parts.length < 2) return;
+  sentence.replaceChildren(...parts.map((part, i) => {
+    if (i % 2 === 0) return part;
+    const [row, column] = part.slice(1).split("c").map(Number), name = element("span", { className: "cell-name", textContent: part });
+    if (row >= world.rows || column >= world.columns) return part;
+    name.title = `row ${row}, column ${column}, counted from 0 at the top left`;
+    const scale = Number(overview.dataset.scale);
+    const frame = drawing("rect", { class: "pointed-cell", x: column * scale, y: row * scale, width: scale, height: scale });
+    name.addEventListener("pointerenter", () => get("runners").append(frame));
+    name.addEventListener("pointerleave", () => frame.remove());
+    return name;
+  }));
+}
+if (overview && world.block === 1) document.querySelectorAll(".card .words li, .card .about").forEach(markCells);
+
 // A plan that runs through the picture: a disc on the map, or words where there is no map.
 class Runner extends Stage {
   constructor(plan) {
