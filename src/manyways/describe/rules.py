@@ -20,12 +20,12 @@ from functools import cached_property
 import numpy as np
 
 from manyways.describe.action_words import does
-from manyways.describe.conditions import Condition, all_hold, briefly, hull, missing, when
+from manyways.describe.conditions import all_hold, briefly, when
+from manyways.describe.simpler_conditions import Way, merged, where_taken, without_idle
 from manyways.describe.subject import NEVER, STATES_UP_TO, Plans, words_for
 from manyways.describe.trees import (
     ACTIONS_AT_MOST,
     DEPTH,
-    WORDS_AT_MOST,
     Column,
     Leaf,
     columns_of,
@@ -37,7 +37,6 @@ from manyways.errors import SolverError
 from manyways.model.graph import reachable
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import chain
-from manyways.model.variables import Values
 from manyways.types import Bools, Floats, Ints
 
 FITS = 0.8
@@ -70,9 +69,6 @@ PASSED = 0.05
 STEPS_AT_FIRST = 500
 EVALUATED = 20_000
 """In larger models it is not computed what a rule that is not exact earns."""
-
-Way = tuple[Condition, ...]
-"""Conditions that all hold; a rule may name several such ways for one action."""
 
 
 @dataclass(frozen=True)
@@ -358,7 +354,7 @@ def _ways(
         found.setdefault(names[leaf.answer], []).append(conditions_of(leaf, columns))
     count = len(states)
     ways = {
-        action: [_without_idle(way, variables, count) for way in _merged(leaves, variables, count)]
+        action: [without_idle(way, variables, count) for way in merged(leaves, variables, count)]
         for action, leaves in found.items()
     }
     can = {action: _possible(mdp, action)[states] for action in ways}
@@ -370,54 +366,6 @@ def _possible(mdp: MDP, action: str) -> Bools:
     found = np.zeros(mdp.n_states, bool)
     found[mdp.choice_state[actions_by_name(mdp) == mdp.action_names.index(action)]] = True
     return found
-
-
-def where_taken(way: Way, variables: Mapping[str, Values], possible: Bools) -> Way:
-    """The conditions with bounds that are values at which they hold and the action is (n,) possible: "at wear 4 to 6" instead of
-    "at wear 4 or more" where it is not possible beyond, "b = 5" instead of "b ≥ 5" where b is never more while the rest
-    holds. Bounds of variables with very many values stay wide, unless the action is not possible there."""
-    held = all_hold(way, variables, len(possible))
-    within, beyond = held & possible, held & ~possible
-    if not within.any():
-        return way
-    found = []
-    for condition in way:
-        values = variables[condition.variable]
-        if condition.is_number:
-            different = np.unique(values[~missing(values)])
-            least, most = values[within].min(), values[within].max()
-            few = len(different) <= WORDS_AT_MOST
-            low, high = condition.low, condition.high
-            if (few and least > different[0]) or (values[beyond] < least).any():
-                low = least.item()
-            if (few and most < different[-1]) or (values[beyond] > most).any():
-                high = most.item()
-            if few and least == most:
-                low = high = least.item()
-            condition = replace(condition, low=low, high=high)  # noqa: PLW2901
-        found.append(condition)
-    return tuple(found)
-
-
-def _merged(ways: list[Way], variables: Mapping[str, Values], count: int) -> list[Way]:
-    """The ways, with two of them made one where that changes nothing."""
-    for i, one in enumerate(ways):
-        for other in ways[i + 1 :]:
-            both, either = hull(one, other), all_hold(one, variables, count) | all_hold(other, variables, count)
-            if both and (all_hold(both, variables, count) == either).all():
-                rest = [way for way in ways if way is not one and way is not other]
-                return _merged([*rest, both], variables, count)
-    return ways
-
-
-def _without_idle(way: Way, variables: Mapping[str, Values], count: int) -> Way:
-    """The conditions without those that exclude none of the plan's states."""
-    kept, wanted = list(way), all_hold(way, variables, count)
-    for condition in reversed(way):
-        rest = [other for other in kept if other is not condition]
-        if (all_hold(rest, variables, count) == wanted).all():
-            kept = rest
-    return tuple(kept)
 
 
 def _cases(ways: Mapping[str, list[Way]], shares: Mapping[str, float]) -> tuple[Case, ...]:

@@ -41,7 +41,7 @@ def rewards_by_end(rewards: Floats, ends: Mapping[str, Floats]) -> Floats | None
     found = np.linalg.lstsq(parts, rewards, rcond=None)[0]
     if np.abs(parts @ found - rewards).max() > 1e-9 * max(float(np.abs(rewards).max()), 1e-300):
         return None
-    return found.round(12)
+    return np.asarray(found.round(12), dtype=np.float64)
 
 
 def restart_steps(mdp: MDP, ends: Floats) -> Bools:

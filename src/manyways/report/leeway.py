@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from manyways.describe.wording import percent, short
@@ -19,6 +20,8 @@ MOST_PLACES, MOST_STATES = 12, 20_000
 """Two linear problems are solved for each place, so larger models get no bars; `manyways freedom` has no such limit."""
 REGIONS_UP_TO = 2_500
 """In models with more states than this, rooms and passages are left to `manyways freedom --by regions`: they take long."""
+ROUNDED = 1e-7
+"""Least shares below this are what a solver leaves of none."""
 OVERLAP = 4.0
 """Marks nearer than this, in percent of the longest bar, are drawn as one."""
 LETTER, LONGEST = 2.4, 24
@@ -34,6 +37,7 @@ def leeway(plans: PlanSet, by_state: Floats, titles: Sequence[str]) -> list[dict
     if not 0 < len(places) <= MOST_PLACES:
         return []
     ranges = [found for found in freedom_of(plans, places) if found.most > 1e-6]
+    ranges = [replace(found, least=0.0) if found.least < ROUNDED else found for found in ranges]
     longest = max((found.most for found in ranges), default=1.0)
     rows = [_row(found, [float(row[places[found.name]].sum()) for row in by_state], longest) for found in ranges]
     return [] if plans.k > 1 and all(len(row["marks"]) == 1 for row in rows) else rows

@@ -243,8 +243,8 @@ def _names(
 
 def _widest_place(inside: Bools, busy: Floats, scale: float) -> dict[str, float]:
     """The middle of the place in a (rows, columns) region that is farthest from its edge and, of equals, from what is drawn."""
-    width = distance_transform_cdt(np.pad(inside, 1), "chessboard")[1:-1, 1:-1]
-    free = distance_transform_cdt(busy == 0, "chessboard") if (busy > 0).any() else np.ones(busy.shape)
+    width = np.asarray(distance_transform_cdt(np.pad(inside, 1), "chessboard"))[1:-1, 1:-1]
+    free = np.asarray(distance_transform_cdt(busy == 0, "chessboard")) if busy.any() else np.ones(busy.shape)
     places = np.argwhere(width == width.max())
     row, column = max(places.tolist(), key=lambda place: free[place[0], place[1]])
     return {"x": round((column + 0.5) * scale, 1), "y": round((row + 0.65) * scale, 1)}
