@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from manyways.formats.text_maps import world_from_rows
 from manyways.gallery import example_file
 from manyways.model.occupancy import chain
 from manyways.report import view_of
-from manyways.report.graph_drawing import USED, graph_overview
-from manyways.report.overview import directions, map_overview, route_of
+from manyways.report.graph_drawing import USED, _curve, _Frame, graph_overview
+from manyways.report.overview import _inside, _widest_place, directions, map_overview, route_of
 from manyways.report.pictures import bars, canvas_of
 from manyways.report.table_overview import _parts, _spent, _title, table_overview
 
@@ -255,3 +256,47 @@ def test_labels_that_are_equal_for_all_plans_are_left_out(maintenance):
     twice = replace(plans, occupancies=np.stack([plans.occupancies[0]] * plans.k))
     by_state = np.add.reduceat(twice.occupancies, twice.mdp.first_choice[:-1], axis=1)
     assert not [bar for bar in bars(twice, 0, by_state) if bar["kind"] == "Labels"]
+
+
+def test_steps_that_begin_a_new_episode_are_not_drawn():
+    rows = [("a", "go", "b", 1.0, -1.0), ("b", "on", "goal", 1.0, -1.0), ("b", "return", "a", 1.0, -1.0)]
+    rows += [("goal", "again", "a", 1.0, 0.0)]
+    mdp = mw.MDP.from_transitions(rows, start="a", labels={"goal": ["goal"]})
+    plans = mw.plan(mdp, 1)
+    time = np.add.reduceat(plans.occupancies, mdp.first_choice[:-1], axis=1)
+    drawing = graph_overview(plans, time, [1])
+    assert drawing["restarts"]
+    assert len(drawing["steps"]) == 2, "a to b and b to the goal, not back"
+
+
+def test_an_arc_back_passes_the_boxes_between_its_ends():
+    """Layers a; b and c; d. The step from d back to a goes round the outermost box of the middle layer."""
+    along = {0: 0.0, 1: 176.0, 2: 176.0, 3: 352.0}
+    aside = {0: 0.0, 1: -31.0, 2: 31.0, 3: 0.0}
+    frame = _Frame(True, 176.0, 62.0, 59.0, 17.0)
+    _, corners = _curve((3, 0), along, aside, [0], 0, frame)
+    share = np.linspace(0, 1, 101)[:, None]
+    a, c, d, b = corners
+    line = (1 - share) ** 3 * a + 3 * share * (1 - share) ** 2 * c + 3 * share**2 * (1 - share) * d + share**3 * b
+    over = (line[:, 0] > 176 - 59) & (line[:, 0] < 176 + 59)
+    assert (np.abs(line[over, 1]) > 31 + 17).all()
+
+
+def test_loops_of_several_plans_lie_round_each_other():
+    frame = _Frame(True, 176.0, 62.0, 59.0, 17.0)
+    loops = [_curve((0, 0), {0: 0.0}, {0: 0.0}, [0, 1, 2], plan, frame)[1] for plan in range(3)]
+    for inner, outer in pairwise(loops):
+        assert outer[:, 0].min() < inner[:, 0].min()
+        assert outer[:, 1].min() < inner[:, 1].min()
+
+
+def test_the_name_of_a_ragged_region_stands_at_its_widest_place():
+    region = np.zeros((9, 12), bool)
+    region[4, :] = True
+    region[1:8, 7:12] = True
+    place = _widest_place(region, np.zeros(region.shape), 1.0)
+    assert (place["x"], place["y"]) == (9.5, 4.65)
+
+
+def test_the_disc_of_a_number_is_inside_the_picture():
+    assert [_inside(at, 30, 20.0, 23.0) for at in (0.1, 15.0, 29.9)] == [15.7, 300.0, 584.3]

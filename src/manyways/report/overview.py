@@ -242,11 +242,12 @@ def _names(
 
 
 def _widest_place(inside: Bools, busy: Floats, scale: float) -> dict[str, float]:
-    """The middle of the place in a (rows, columns) region that is farthest from its edge and, of equals, from what is drawn."""
+    """The middle of the place in a (rows, columns) region that is farthest from its edge; of equals, from what is drawn."""
     width = np.asarray(distance_transform_cdt(np.pad(inside, 1), "chessboard"))[1:-1, 1:-1]
     free = np.asarray(distance_transform_cdt(busy == 0, "chessboard")) if busy.any() else np.ones(busy.shape)
     places = np.argwhere(width == width.max())
-    row, column = max(places.tolist(), key=lambda place: free[place[0], place[1]])
+    off = np.abs(places - places.mean(axis=0)).sum(axis=1)
+    row, column = places[np.lexsort((off, -free[tuple(places.T)]))[0]].tolist()
     return {"x": round((column + 0.5) * scale, 1), "y": round((row + 0.65) * scale, 1)}
 
 
