@@ -294,8 +294,8 @@ def test_the_name_of_a_ragged_region_stands_at_its_widest_place():
     region = np.zeros((9, 12), bool)
     region[4, :] = True
     region[1:8, 7:12] = True
-    place = _widest_place(region, np.zeros(region.shape), 1.0)
-    assert (place["x"], place["y"]) == (9.5, 4.65)
+    place = _widest_place(region, np.zeros(region.shape), 20.0)
+    assert (place["x"], place["y"]) == (190.0, 93.0)
 
 
 def test_the_disc_of_a_number_is_inside_the_picture():
