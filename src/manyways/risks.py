@@ -24,6 +24,7 @@ from manyways.errors import SettingError
 from manyways.kernels import returns
 from manyways.kernels.threads import one_blas_thread
 from manyways.methods import Progress, Watch
+from manyways.model.episodes import rewards_by_end
 from manyways.model.mdp import MDP
 from manyways.model.trips import Trip, Trips, trips_of
 from manyways.plans import PlanSet
@@ -211,14 +212,12 @@ class _Steps:
     def _by_end(self, kinds: Mapping[str, Floats]) -> _Steps:
         """The same steps, those that end a trip apart from those that do not, if that tells what each earns.
 
-        A choice has only the mean of its reward. If all rewards are one reward per step and one more for each kind of end,
-        then what a step earned is known from how it ended, and the two are not blended.
+        What a step earned is then known from how it ended (`rewards_by_end`), and the two are not blended.
         """
         if not any(((chance > 0) & (chance < 1)).any() for chance in kinds.values()):
             return self
-        parts = np.column_stack([np.ones(len(self.owner)), *kinds.values()])
-        share = np.linalg.lstsq(parts, self.reward, rcond=None)[0]
-        if np.abs(parts @ share - self.reward).max() > 1e-9 * max(float(np.abs(self.reward).max()), 1e-300):
+        share = rewards_by_end(self.reward, kinds)
+        if share is None:
             return self
         end = self.step.shape[1] - 1
         going_on = self.step.copy()

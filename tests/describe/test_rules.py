@@ -15,6 +15,7 @@ from scipy import sparse
 import manyways as mw
 from manyways.describe import Rule, portraits, rules_of, survey_of
 from manyways.describe.rules import FITS, LONGEST
+from manyways.gallery import EXAMPLES, example_file
 from manyways.model.occupancy import deterministic, long_run_occupancy
 from manyways.report import view_of
 from problems import random_accessible_mdp, random_policy
@@ -68,6 +69,20 @@ def counted(rule: Rule, mdp: mw.MDP, occupancy: np.ndarray) -> float:
         if mdp.action_name(x) == said(rule, mdp, int(mdp.choice_state[x])):
             right += time
     return right / float(occupancy.sum())
+
+
+def alone(mdp: mw.MDP, policy: np.ndarray, occupancy: np.ndarray) -> SimpleNamespace:
+    """A single plan without a plan set around it."""
+    rewards = np.array([occupancy @ mdp.reward])
+    return SimpleNamespace(
+        mdp=mdp,
+        k=1,
+        policies=policy[None],
+        occupancies=occupancy[None],
+        rewards=rewards,
+        optimal_reward=float(rewards[0]),
+        criterion=mw.Average(),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +176,7 @@ def test_exactness_is_the_share_of_time_and_at_least_that_of_one_cut(seed, rando
     if not randomised:
         policy = deterministic(mdp, np.array([rng.integers(a, b) for a, b in zip(mdp.first_choice[:-1], mdp.first_choice[1:], strict=True)]))  # fmt: skip
     occupancy = long_run_occupancy(mdp, policy)
-    found = rules_of(SimpleNamespace(mdp=mdp, k=1, policies=policy[None], occupancies=occupancy[None], criterion=mw.Average()))  # fmt: skip
+    found = rules_of(alone(mdp, policy, occupancy))  # fmt: skip
     if found is None:
         return
     (rule,) = found
@@ -230,7 +245,7 @@ def test_variables_with_thousands_of_values():
         matrix, np.zeros(2 * n), np.arange(0, 2 * n + 1, 2), action_names=["fill", "drain"], variables={"level": level}
     )
     policy = deterministic(mdp, 2 * np.arange(n) + (level >= 2500))
-    plans = SimpleNamespace(mdp=mdp, k=1, policies=policy[None], occupancies=policy[None] / n, criterion=mw.Average())
+    plans = alone(mdp, policy, policy / n)
     (rule,) = rules_of(plans)
     assert rule.text == "drains at level 2500 or more; otherwise fills"
 
@@ -250,9 +265,7 @@ def test_two_actions_of_one_name():
         rows, np.zeros(3), [0, 2, 3], actions=[0, 1, 2], action_names=["go", "go", "stop"], variables={"at": [0, 1]}
     )
     policy = np.array([0.5, 0.5, 1.0])
-    plans = SimpleNamespace(
-        mdp=mdp, k=1, policies=policy[None], occupancies=np.array([[0.3, 0.3, 0.4]]), criterion=mw.Average()
-    )
+    plans = alone(mdp, policy, np.array([0.3, 0.3, 0.4]))
     (rule,) = rules_of(plans)
     assert rule.exact == 1.0
     assert set(rule.by_action) == {"go", "stop"}
@@ -279,8 +292,11 @@ def test_plans_that_act_by_the_same_rule_in_other_states_are_not_called_really_d
     assert plans.distances[0, 1] == pytest.approx(np.log(2))
     first, second = rules_of(plans)
     assert first.same_as(second)
-    assert view_of(plans)["difference"] == "They act by the same rule, in different states."
-    said = "Acts by the same rule as plan 1; they differ only in the states they are in."
+    assert second.text == "repairs at wear 1, takes 'trade' when parts are 0; otherwise runs", (
+        "it trades once, at first"
+    )
+    assert view_of(plans)["difference"] == "They act by the same rule in the long run, in different states."
+    said = "Acts by the same rule as plan 1 in the long run; they differ only in the states they are in."
     assert said in portraits(plans)[1].sentences
 
 
@@ -297,7 +313,7 @@ def test_states_without_a_choice_have_no_part_in_a_rule():
     ]
     plans = plan_set(mdp, [np.array(slow_when_worn, float)])
     (rule,) = rules_of(plans)
-    assert rule.by_action == {"slow": "always"}, "in the long run it is worn, and all that it decides is to go slowly"
+    assert rule.by_action == {"slow": "wear 1", "fast": "wear 0"}, "in the long run it is worn; at first it is not"
     assert rule.exact == 1.0
     assert "a0" not in rule.text
 
@@ -312,3 +328,62 @@ def test_a_rule_names_an_action_only_where_it_is_possible():
     (rule,) = rules_of(plan_set(mdp, [policy]))
     assert rule.text.startswith("serves at wear 4; otherwise runs where possible; exact in 99"), "not at wear 4 or more"
     assert rule.exact == pytest.approx(counted(rule, mdp, long_run_occupancy(mdp, policy)))
+
+
+def earned(rule: Rule, mdp: mw.MDP, own: np.ndarray) -> float:
+    """What whoever follows the cases of a rule earns per step, from the powers of the chain that waits in every second step."""
+    policy = np.zeros(mdp.n_choices)
+    for state in range(mdp.n_states):
+        here = list(range(mdp.first_choice[state], mdp.first_choice[state + 1]))
+        for case in rule.cases:
+            able = [x for x in here if mdp.action_name(x) == case.action]
+            if able and said(replace(rule, cases=(case, replace(case, action="", conditions=()))), mdp, state):
+                policy[able] = 1 / len(able)
+                break
+        else:
+            policy[here] = own[here]
+    step = np.zeros((mdp.n_states, mdp.n_states))
+    np.add.at(step, mdp.choice_state, policy[:, None] * mdp.transitions.toarray())
+    step = (step + np.eye(mdp.n_states)) / 2
+    for _ in range(40):
+        step = step @ step
+        step /= step.sum(axis=1, keepdims=True)
+    return float((mdp.start @ step)[mdp.choice_state] * policy @ mdp.reward)
+
+
+def test_what_a_plan_does_only_at_first_is_in_its_rule():
+    """Two parts are bought at first and kept for ever: whoever does not buy them breaks down for good."""
+    rows = []
+    for parts in range(3):
+        new, worn = f"wear0/parts{parts}", f"wear1/parts{parts}"
+        rows += [(new, "run", worn, 1.0, 4.0), (new, "order", f"wear0/parts{min(parts + 1, 2)}", 1.0, -1.0)]
+        rows += [(worn, "run", worn, 1.0, -20.0), (worn, "replace", "wear0/parts0", 1.0, -90.0)]
+        rows += [(worn, "repair", new, 1.0, -1.0)] if parts == 2 else []
+    shop = mw.MDP.from_transitions(rows, start="wear0/parts0")
+    policy = going(
+        shop,
+        ("wear0/parts0", "order"),
+        ("wear0/parts1", "order"),
+        ("wear0/parts2", "run"),
+        ("wear1/parts2", "repair"),
+    )
+    (rule,) = rules_of(plan_set(shop, [policy]))
+    assert rule.full
+    assert rule.by_action["order"] == "parts 1 or fewer"
+    assert rule.value == pytest.approx(earned(rule, shop, policy)) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("name", ["fleet", "robot", "maintenance", "reservoir"])
+def test_whoever_follows_a_rule_earns_what_the_plan_earns(name):
+    example = next(example for example in EXAMPLES if example.name == name)
+    plans = mw.plan(str(example_file(example.source)), **example.settings)
+    for i, rule in enumerate(rules_of(plans)):
+        assert rule.value == pytest.approx(earned(rule, plans.mdp, plans.policies[i]), abs=1e-6)
+        loses = plans.rewards[i] - rule.value > 0.01 * abs(plans.optimal_reward)
+        assert rule.full or "no full description" in rule.text or not rule.fits
+        assert not (rule.full and loses)
+        taken = {}
+        for x, time in enumerate(decided(plans.mdp, plans.occupancies[i]).tolist()):
+            taken[plans.mdp.action_name(x)] = taken.get(plans.mdp.action_name(x), 0.0) + time
+        frequent = {action for action, time in taken.items() if time > 0.02 * sum(taken.values())}
+        assert not rule.full or frequent <= {case.action for case in rule.cases}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,9 +15,10 @@ from manyways.formats.text_maps import world_from_rows
 from manyways.gallery import example_file
 from manyways.model.occupancy import chain
 from manyways.report import view_of
-from manyways.report.graph_drawing import USED, graph_overview
-from manyways.report.overview import directions, map_overview, route_of
-from manyways.report.pictures import canvas_of
+from manyways.report.graph_drawing import USED, _curve, _Frame, graph_overview
+from manyways.report.overview import _inside, _widest_place, directions, map_overview, route_of
+from manyways.report.pictures import bars, canvas_of
+from manyways.report.table_overview import _parts, _spent, _title, table_overview
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +37,9 @@ def test_bars_are_the_time_on_the_action_taken(maintenance):
         column = int(np.argmin(np.abs(np.array(view["columns_at"]) - bar["number_x"])))
         row = int(np.argmin(np.abs(np.array(view["rows_at"]) - (bar["number_y"] - view["box"]["height"] / 2))))
         place = view["down"]["values"][row], view["across"]["values"][column]
-        found[bar["plan"], *place] = (bar["height"], colours[bar["colour"]])
-    most = max(height for height, _ in found.values())
+        for part in bar["parts"]:
+            found[bar["plan"], *place, colours[part["colour"]]] = part["height"]
+    most = max(found.values())
     largest = maintenance.occupancies.max()
     seen = 0
     for plan, x in enumerate(maintenance.occupancies):
@@ -43,12 +47,44 @@ def test_bars_are_the_time_on_the_action_taken(maintenance):
             name = mdp.state_name(int(mdp.choice_state[choice]))  # wear1/parts2
             wear, parts = name.removeprefix("wear").split("/parts")
             values = {"wear": wear, "parts": parts}
-            height, action = found[plan, values[view["down"]["name"]], values[view["across"]["name"]]]
-            assert action == mdp.action_name(int(choice))
+            action = mdp.action_name(int(choice))
+            height = found[plan, values[view["down"]["name"]], values[view["across"]["name"]], action]
             assert action in names
             assert height / most == pytest.approx(x[choice] / largest, abs=0.03)
             seen += 1
     assert seen > 8
+
+
+def test_a_bar_has_a_part_for_each_action_and_its_title_says_how_much():
+    """Two machines; the one that is not drawn decides what is done, so that a cell holds two actions."""
+    rows = []
+    for a in range(2):
+        for b in range(2):
+            here = f"a{a}/b{b}"
+            rows += [(here, "run", f"a1/b{b}", 1.0, 1.0), (here, "mend", f"a0/b{1 - b}", 1.0, 1.0)]
+    mdp = mw.MDP.from_transitions(rows, start="a0/b0")
+    policy = np.array([mdp.action_name(x) == ("run" if mdp.state_name(int(s))[1] == "0" else "mend") for x, s in enumerate(mdp.choice_state)])  # fmt: skip
+    x = mw.Average().occupancy(mdp, policy.astype(float))
+    spent = _spent(mdp, x, np.zeros(mdp.n_states, np.int64), 1)
+    assert _title(mdp, spent[0], 0) == "plan 1 is here 100 % of its time: run 50 %, mend 50 %"
+    parts = _parts(spent[0], 1.0, 100.0, [1, 2])
+    assert [part["height"] for part in parts] == [34.0, 34.0]
+    assert [part["y"] for part in parts] == [66.0, 32.0]
+
+
+def test_states_without_a_value_are_not_drawn_and_that_is_said():
+    """A trip that ends in a state without variables, for half of the time."""
+    rows = [(f"l{i}/m{j}", move, "end", 1.0, i + j) for i in range(2) for j in range(2) for move in ("on", "off")]
+    rows += [("end", move, f"l{i}/m{j}", 0.25, 0.0) for i in range(2) for j in range(2) for move in ("on", "off")]
+    mdp = mw.MDP.from_transitions(rows)
+    level = [float(name[1]) if (name := mdp.state_name(s)) != "end" else np.nan for s in range(mdp.n_states)]
+    mode = [f"m{name[-1]}" if (name := mdp.state_name(s)) != "end" else "" for s in range(mdp.n_states)]
+    plans = mw.plan(replace(mdp, variables={"level": level, "mode": mode}), 2)
+    view = table_overview(survey_of(plans), [1, 2])
+    assert {tuple(view[side]["values"]) for side in ("down", "across")} == {("0", "1"), ("m0", "m1")}
+    assert view["without"]
+    heights = sum(part["height"] for bar in view["bars"] for part in bar["parts"] if bar["plan"] == 0)
+    assert heights == pytest.approx(4 * 68, abs=1), "the end is in no box"
 
 
 def test_the_first_row_is_on_top():
@@ -198,3 +234,69 @@ def test_decisions_and_rules_are_shown_without_a_map(maintenance, rooms):
                 assert cell["action"] == mdp.action_name(taken)
     assert len(view["rules"]["rows"]) == 3
     assert (view_of(rooms)["rules"], view_of(rooms)["decisions"]) == (None, None)
+
+
+def test_bars_name_what_a_plan_does_more_than_each_other_plan(maintenance):
+    by_state = np.add.reduceat(maintenance.occupancies, maintenance.mdp.first_choice[:-1], axis=1)
+    names = [f"{maintenance.mdp.state_name(int(s))}: {maintenance.mdp.action_name(x)}" for x, s in enumerate(maintenance.mdp.choice_state)]  # fmt: skip
+    seen = 0
+    for i in range(maintenance.k):
+        for bar in bars(maintenance, i, by_state):
+            if bar["kind"].startswith("Does more than"):
+                shares = maintenance.occupancies[:, names.index(bar["name"])]
+                assert all(shares[i] > shares[j] for j in range(maintenance.k) if j != i), bar
+                seen += 1
+    assert seen > 0
+
+
+def test_labels_that_are_equal_for_all_plans_are_left_out(maintenance):
+    labels = {"everywhere": np.arange(maintenance.mdp.n_states) < 1000, "new": np.asarray(maintenance.mdp.variables["wear"]) == 0}  # fmt: skip
+    labels["half"] = np.zeros(maintenance.mdp.n_states, bool)
+    plans = replace(maintenance, mdp=replace(maintenance.mdp, labels=labels))
+    twice = replace(plans, occupancies=np.stack([plans.occupancies[0]] * plans.k))
+    by_state = np.add.reduceat(twice.occupancies, twice.mdp.first_choice[:-1], axis=1)
+    assert not [bar for bar in bars(twice, 0, by_state) if bar["kind"] == "Labels"]
+
+
+def test_steps_that_begin_a_new_episode_are_not_drawn():
+    rows = [("a", "go", "b", 1.0, -1.0), ("b", "on", "goal", 1.0, -1.0), ("b", "return", "a", 1.0, -1.0)]
+    rows += [("goal", "again", "a", 1.0, 0.0)]
+    mdp = mw.MDP.from_transitions(rows, start="a", labels={"goal": ["goal"]})
+    plans = mw.plan(mdp, 1)
+    time = np.add.reduceat(plans.occupancies, mdp.first_choice[:-1], axis=1)
+    drawing = graph_overview(plans, time, [1])
+    assert drawing["restarts"]
+    assert len(drawing["steps"]) == 2, "a to b and b to the goal, not back"
+
+
+def test_an_arc_back_passes_the_boxes_between_its_ends():
+    """Layers a; b and c; d. The step from d back to a goes round the outermost box of the middle layer."""
+    along = {0: 0.0, 1: 176.0, 2: 176.0, 3: 352.0}
+    aside = {0: 0.0, 1: -31.0, 2: 31.0, 3: 0.0}
+    frame = _Frame(True, 176.0, 62.0, 59.0, 17.0)
+    _, corners = _curve((3, 0), along, aside, [0], 0, frame)
+    share = np.linspace(0, 1, 101)[:, None]
+    a, c, d, b = corners
+    line = (1 - share) ** 3 * a + 3 * share * (1 - share) ** 2 * c + 3 * share**2 * (1 - share) * d + share**3 * b
+    over = (line[:, 0] > 176 - 59) & (line[:, 0] < 176 + 59)
+    assert (np.abs(line[over, 1]) > 31 + 17).all()
+
+
+def test_loops_of_several_plans_lie_round_each_other():
+    frame = _Frame(True, 176.0, 62.0, 59.0, 17.0)
+    loops = [_curve((0, 0), {0: 0.0}, {0: 0.0}, [0, 1, 2], plan, frame)[1] for plan in range(3)]
+    for inner, outer in pairwise(loops):
+        assert outer[:, 0].min() < inner[:, 0].min()
+        assert outer[:, 1].min() < inner[:, 1].min()
+
+
+def test_the_name_of_a_ragged_region_stands_at_its_widest_place():
+    region = np.zeros((9, 12), bool)
+    region[4, :] = True
+    region[1:8, 7:12] = True
+    place = _widest_place(region, np.zeros(region.shape), 20.0)
+    assert (place["x"], place["y"]) == (190.0, 93.0)
+
+
+def test_the_disc_of_a_number_is_inside_the_picture():
+    assert [_inside(at, 30, 20.0, 23.0) for at in (0.1, 15.0, 29.9)] == [15.7, 300.0, 584.3]

@@ -16,6 +16,7 @@ import manyways as mw
 from browser import NASTY, QUOTED, faint_texts, nasty_plans, needs_browser, opened, running_browser, serious_findings
 from manyways.describe import survey_of
 from manyways.formats.text_maps import world_from_rows
+from manyways.gallery import example_file
 from manyways.model.occupancy import state_occupancy
 from manyways.report import Live, render, view_of
 
@@ -349,6 +350,51 @@ def test_what_is_liked_a_little_is_seen(browser: Browser, report, scheme):
             const sheet = preferencePicture(new Float32Array(cells).fill(value), 1), free = walls.indexOf(0);
             return [...sheet.getContext('2d').getImageData(free % world.columns, Math.floor(free / world.columns), 1, 1).data]; })""")
         assert np.abs(np.subtract(ground, weak)).max() > 30
+
+
+@needs_browser
+def test_nothing_is_played_while_something_is_closed(browser: Browser, report):
+    """The runs were drawn with everything open, so they would run straight through a closed door."""
+    with opened(browser, report.as_uri()) as page:
+        name = page.locator("[data-close]").first
+        page.locator("#play-all").click()
+        page.locator("table [data-close]").first.click()
+        for button in ("#play-all", "#play", "#plan-1 [data-do=play]"):
+            assert page.locator(button).is_disabled()
+            assert "without the closure" in str(page.locator(button).get_attribute("title"))
+        assert page.locator("#runners circle").count() == 0
+        page.locator("table [data-close]").first.click()
+        assert page.locator("#play-all").is_enabled()
+        assert not page.locator("#play").get_attribute("title")
+        assert name.get_attribute("aria-pressed") == "false"
+
+
+@needs_browser
+def test_a_cell_that_a_sentence_names_is_marked_on_the_map(browser: Browser, tmp_path):
+    world = world_from_rows(["S....", ".###.", "....G"], "small")
+    plans = mw.plan(world, 1)
+    text = plans.report(tmp_path / "small.html").read_text()
+    (tmp_path / "named.html").write_text(re.sub(r'(<p class="about">)[^<]*', r"\1Chooses at random in 'r2c3'.", text))
+    with opened(browser, (tmp_path / "named.html").as_uri()) as page:
+        page.locator(".cell-name").first.hover()
+        box, picture = page.locator(".pointed-cell").bounding_box(), page.locator("#overview").bounding_box()
+        assert box is not None
+        assert picture is not None
+        middle = box["x"] + box["width"] / 2 - picture["x"], box["y"] + box["height"] / 2 - picture["y"]
+        assert middle == pytest.approx((3.5 * picture["width"] / 5, 2.5 * picture["height"] / 3), abs=3)
+        page.locator("h1").hover()
+        assert page.locator(".pointed-cell").count() == 0
+
+
+@needs_browser
+def test_on_paper_everything_is_there_and_fits(browser: Browser, tmp_path):
+    plans = mw.plan(example_file("fleet.prism").as_posix() + "?const=W=3", 3, slack=0.1)
+    page_file = plans.report(tmp_path / "fleet.html")
+    with opened(browser, page_file.as_uri(), viewport={"width": 700, "height": 1000}) as page:
+        page.emulate_media(media="print")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 700
+        assert "Frank-Wolfe gap" in page.inner_text("#curious")
+        assert all(page.locator(".card .words").nth(i).is_visible() for i in range(plans.k))
 
 
 @needs_browser

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from page_files import page_data
+
+import manyways as mw
+from manyways.describe import measures
+from manyways.report.runs import sampled_runs
 
 
 def test_every_step_that_is_played_can_happen_and_earns_what_it_says(rooms, report):
@@ -28,3 +34,24 @@ def test_runs_with_the_same_number_have_the_same_luck(rooms, report):
     assert len(set(first)) == 1
     again = rooms[0].rollout(40, np.random.default_rng(0)).states
     assert page_data(report)["plans"][0]["runs"][0]["at"][:40] == again.tolist()
+
+
+def test_what_really_happened_is_added_up_where_ends_have_known_rewards():
+    """A step costs 1, and the goal pays 10: each run earns what its own ends paid."""
+    rows = [
+        ("a", "try", "a", 0.5, 1.5),
+        ("a", "try", "b", 0.5, 1.5),
+        ("b", "try", "a", 1.0, 4.0),
+        ("b", "go", "a", 1.0, -1.0),
+    ]
+    mdp = mw.MDP.from_transitions(rows, start="a")
+    chance = {("a", "try"): 0.25, ("b", "try"): 0.5, ("b", "go"): 0.0}
+    ends = np.array([chance[mdp.state_name(int(s)), mdp.action_name(x)] for x, s in enumerate(mdp.choice_state)])
+    plans = mw.plan(replace(mdp, ends={"goal": ends}), 1)
+    ((*runs,),) = sampled_runs(plans, measures(plans), None)
+    for run in runs:
+        goals = np.isin(np.arange(len(run["at"])), run["met"])
+        np.testing.assert_allclose(run["earned"], np.cumsum(10.0 * goals - 1.0), rtol=1e-4)
+        assert not run["expected"]
+    blended = mw.plan(mdp, 1)
+    assert sampled_runs(blended, measures(blended), None)[0][0]["expected"]

@@ -276,13 +276,13 @@ def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
 
 @form(
     "ways",
-    rf"(?P<count>\d+) different ways were found within (?P<slack>{PERCENT}) of the best; "
-    r"one more would be like plan (?P<like>\d+); more slack may allow more\.",
+    rf"(?P<count>\w+) different ways were found\. One more would be like plan (?P<like>\d+), "
+    rf"unless you allow more than (?P<slack>{PERCENT})\.",
 )
 def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
     apart = page.truth.distances[np.triu_indices(page.k, 1)]
     return (
-        int(said["count"]) == page.k < page.settings["k"]
+        ["One", "Two", "Three", "Four", "Five", "Six", "Seven"].index(said["count"]) + 1 == page.k < page.settings["k"]
         and is_percent(said["slack"], page.settings["slack"])
         and int(said["like"]) - 1 == page.truth.plans.like
         and bool((apart >= 0.1).all())
@@ -571,7 +571,7 @@ def _(page: Page, i: int, said: dict[str, Any]) -> bool:
 
 @form(
     "sentence",
-    r"Acts by the same rule as plans? (?P<plans>[\d, and]+); they differ (?:only|mainly) in the states they are in\.",
+    r"Acts by the same rule as plans? (?P<plans>[\d, and]+)(?: in the long run)?; they differ (?:only|mainly) in the states they are in\.",
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     return numbers_in(said["plans"]) == [j for j in page.others[i] if same_rule(page, i, j)]
@@ -979,25 +979,55 @@ def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     return most and takes(page, i, said["action"], state) and is_percent(said["share"], float(alone.sum()))
 
 
+@form("sentence", rf"Chooses at random in '(?P<state>.+?)': '(?P<first>.+?)' in (?P<share>{PERCENT}), .+ of cases\.")
+def _(page: Page, i: int, said: dict[str, Any]) -> bool:
+    policy, state = page.truth.plans.policies[i], state_of(page.mdp, said["state"])
+    visited = page.truth.time[i][page.truth.state] > 1e-12
+    mixed = {int(s) for s in page.truth.state[visited & (policy > 1e-6) & (policy < 1 - 1e-6)]}
+    named = action_of_name(page, said["first"]) & (page.truth.state == state)
+    return mixed == {state} and is_percent(said["share"], float(policy[named].sum()))
+
+
+def action_of_name(page: Page, name: str) -> Bools:
+    return page.mdp.actions == page.mdp.action_names.index(name)
+
+
 # ---- rules ------------------------------------------------------------------------------------------------------------
 
 
 @form(
     "sentence",
-    rf"(?P<cases>.+); otherwise (?P<rest>[^;]+?)(?: where possible)?(?:; exact in (?P<exact>{PERCENT}) of its (?P<of>time|decisions))?\.",
+    rf"(?P<cases>.+); (?:otherwise|elsewhere mostly) (?P<rest>[^;]+?)(?: where possible)?(?:; (?P<partly>no full description: )?exact in (?:the long run|(?P<exact>{PERCENT}) of its (?P<of>time|decisions))(?:, and it (?P<left>.+), for which there is no short rule)?)?\.",
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     truth = page.truth
     named, right = np.zeros(page.mdp.n_states, bool), np.zeros(page.mdp.n_choices, bool)
+    followed = np.zeros(page.mdp.n_choices, bool)  # by whoever takes the first action that is said and can be taken
+    cases = []
     for case in re.split(r", (?=\w+s(?: \w+)? (?:at|when) )", said["cases"]):
         verb, _, ways = re.fullmatch(r"(.+?)( )((?:at|when) .+)", case).groups()  # pyright: ignore[reportOptionalMemberAccess]
-        for way in re.split(r" or (?=at |when )", ways):
-            here = conditions(page, way) & ~named
-            right |= action_of(page, verb) & here[truth.state]
-            named |= here
-    right |= action_of(page, said["rest"]) & ~named[truth.state]
+        cases += [(action_of(page, verb), conditions(page, way)) for way in re.split(r" or (?=at |when )", ways)]
+    cases.append((action_of(page, said["rest"]), np.ones(page.mdp.n_states, bool)))
+    for action, where_ in cases:
+        right |= action & (where_ & ~named)[truth.state]
+        named |= where_
+        taken = np.bincount(truth.state[followed], minlength=page.mdp.n_states) > 0
+        followed |= action & (where_ & ~taken)[truth.state]
     counted = deciding(page, i, said["of"])
-    return is_percent(said["exact"] or "100 %", float(truth.x[i, right & counted].sum() / truth.x[i, counted].sum()))
+    if not is_percent(said["exact"] or "100 %", float(truth.x[i, right & counted].sum() / truth.x[i, counted].sum())):
+        return False
+    kept = followed_value(page, i, followed) >= truth.rewards[i] - 0.01 * abs(truth.best) - 1e-9
+    return bool(kept) != bool(said["partly"]) or bool(said["left"])
+
+
+def followed_value(page: Page, i: int, followed: Bools) -> float:
+    """What whoever takes the marked choices earns from the start, and does what plan i does in states without any."""
+    truth = page.truth
+    without = np.bincount(truth.state[followed], minlength=page.mdp.n_states) == 0
+    policy = np.where(without[truth.state], truth.plans.policies[i], followed)
+    policy /= np.bincount(truth.state, policy)[truth.state]
+    x = truth._long_run(truth._chain(policy))[truth.state] * policy
+    return float(x @ page.mdp.reward) / (float(x @ sum(page.mdp.ends.values())) if truth.episodic else 1.0)
 
 
 def deciding(page: Page, i: int, of: str | None = None) -> Bools:
@@ -1041,6 +1071,26 @@ def test_what_stands_above_the_plans(page):
             check(page, kind, page.view[kind])
     if page.view["strip"]:
         check(page, "strip", page.view["strip"]["label"])
+
+
+def test_routes_are_handed_out_exactly_where_the_picture_draws_them(page):
+    if page.view["drawn"]:
+        overview = page.view["overview"]
+        drawn = {route["plan"] for route in (*overview["routes"], *overview["grey"])}
+        assert {i for i, plan in enumerate(page.view["data"]["plans"]) if plan["routes"]} == drawn
+        assert {i for i, card in enumerate(page.view["cards"]) if card["has_way"]} == drawn
+
+
+def test_of_the_best_plans_the_shortest_is_the_reference(page):
+    table, rewards = page.view["table"], page.truth.rewards
+    equal = [i for i in range(page.k) if page.truth.best - rewards[i] <= 1e-9 * abs(page.truth.best)]
+    names = [column["name"] for column in table["columns"]]
+    lengths = [name for name in names if name in ("steps to goal", "steps per episode")]
+    assert page.view["several_best"] == (len(equal) > 1)
+    if equal and lengths:
+        column = names.index(lengths[0])
+        steps = [float(table["rows"][i][column].text.replace(",", "")) for i in equal]
+        assert float(table["best"][column].replace(",", "")) == min(steps)
 
 
 def test_the_best_value_and_the_diversity(page):

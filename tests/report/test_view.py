@@ -125,3 +125,42 @@ def test_plans_that_are_not_verified_come_with_a_warning(rooms):
         assert "Certificate: NOT verified" in page
         assert "(proved)" not in page
         assert "seed 0: not verified: a check of the certificate failed" in page
+
+
+def test_a_plan_that_chooses_at_random_says_where():
+    rows = [
+        ("a", "left", "b", 1.0, 1.0),
+        ("a", "right", "c", 1.0, 1.0),
+        ("b", "back", "a", 1.0, 0.0),
+        ("c", "back", "a", 1.0, 0.0),
+    ]
+    mdp = mw.MDP.from_transitions(rows, start="a")
+    plans = mw.plan(mdp, 1)
+    chance = {"left": 0.91, "right": 0.09, "back": 1.0}
+    policy = np.array([chance[mdp.action_name(x)] for x in range(mdp.n_choices)])
+    mixed = dataclasses.replace(plans, policies=policy[None], occupancies=plans.criterion.occupancy(mdp, policy)[None])
+    assert (
+        "Chooses at random in 'a': 'left' in 91 %, 'right' in 9 % of cases." in view_of(mixed)["cards"][0]["sentences"]
+    )
+    assert not any("at random" in sentence for sentence in view_of(plans)["cards"][0]["sentences"])
+
+
+def test_diversity_has_no_price_where_all_rewards_are_equal():
+    rows = [("a", way, way, 1.0, reward) for way, reward in (("left", 1.0), ("right", 1.0), ("middle", 0.9))]
+    rows += [(way, "back", "a", 1.0, 0.0) for way in ("left", "right", "middle")]
+    mdp = mw.MDP.from_transitions(rows, start="a")
+    assert view_of(mw.plan(mdp, 2, slack=0.01))["chart"] is None
+    assert view_of(mw.plan(mdp, 3, slack=0.2))["chart"] is not None
+
+
+def test_the_default_limit_of_the_length_of_episodes_is_listed():
+    rows = [
+        ("a", "go", "b", 1.0, 1.0),
+        ("a", "wait", "a", 1.0, 0.0),
+        ("b", "on", "goal", 1.0, 0.0),
+        ("goal", "back", "a", 1.0, 0.0),
+    ]
+    mdp = mw.MDP.from_transitions(rows, start="a", labels={"goal": ["goal"]})
+    plans = mw.plan(mdp, 1, criterion=mw.Episodic())
+    assert plans.criterion.longest == 6.0, "twice the length of the best plan"
+    assert "Episodes last at most 6 steps on average." in dict(view_of(plans)["facts"])["Limits"]

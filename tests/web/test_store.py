@@ -149,6 +149,9 @@ def test_people_look_at_different_sets(choices):
     assert (first.shown.number, choices.state().shown.number) == (1, 3)
     assert list(first.marks) == ["a", "b", "c"]  # its own, and those that are marked
     assert first.chosen == choices.state().chosen == {"set": 3, "plan": 2, "name": ""}
+    choices.mark("c", "choose", "Ada", 2)  # in the second set
+    assert choices.state().chosen == {"set": 2, "plan": 1, "name": ""}
+    choices.mark("c", "choose", "Ada", True)
     choices.mark("c", "name", "Ada", "left")
     choices.add_set("fourth", b"fourth", ["e"])
     assert choices.state().chosen == {"set": 3, "plan": 2, "name": "left"}

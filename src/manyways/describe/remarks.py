@@ -100,7 +100,10 @@ def _rule(context: Context, plan: int) -> Iterator[Remark]:
         same = [i for i, other in enumerate(context.rules) if i != plan and rule.same_as(other)]
         if same and not set(same) <= set(context.twins[plan]):
             only = "only" if min(context.rules[i].exact for i in (plan, *same)) >= 1 - 1e-9 else "mainly"
-            text = f"Acts by the same rule as {plans_named(same)}; they differ {only} in the states they are in."
+            lasting = "" if all(context.rules[i].cases == rule.cases for i in same) else " in the long run"
+            text = (
+                f"Acts by the same rule as {plans_named(same)}{lasting}; they differ {only} in the states they are in."
+            )
             yield Remark("same", 5.5, text)
 
 

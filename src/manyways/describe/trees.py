@@ -1,6 +1,6 @@
 """Small decision trees over the variables of states, fitted to what a plan does.
 
-A tree has depth three at most. Each further leaf must be worth a share of the plan's time, so that of two trees that are nearly
+A tree has depth three, or four where that is asked for. Each further leaf must be worth a share of the plan's time, so that of two trees that are nearly
 equally exact the simpler one is taken. Few splits are tried in each node, those that look best on their own; all
 combinations of these are compared by the time in which the whole tree is right.
 """
@@ -17,7 +17,7 @@ from manyways.model.variables import Values
 from manyways.types import Bools, Floats, Ints
 
 DEPTH = 3
-TRIED, FEWER = (1, 3, 8), (1, 2, 3)
+TRIED, FEWER = (1, 3, 8, 8), (1, 2, 3, 3)
 """How many splits are tried in a node, by the depth that is left below it; fewer from `MANY` states on."""
 
 MANY = 3000
@@ -89,12 +89,12 @@ def columns_of(variables: Mapping[str, Values], states: Ints) -> list[Column]:
     return found
 
 
-def fitted(columns: Sequence[Column], time: Floats, per_leaf: float) -> list[Leaf]:
+def fitted(columns: Sequence[Column], time: Floats, per_leaf: float, depth: int = DEPTH) -> list[Leaf]:
     """The leaves of the best tree found for (n, a) the time of each state on each of a classes; each leaf after the first
     must be worth a share `per_leaf` of all time."""
     heavy = np.argsort(-time.sum(axis=1), kind="stable")[:STATES_AT_MOST]
     search = _Search(columns, time / max(float(time.sum()), 1e-300), per_leaf)
-    return search.best(heavy, DEPTH)[1]
+    return search.best(heavy, depth)[1]
 
 
 class _Search:

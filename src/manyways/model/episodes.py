@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from manyways.model.mdp import MDP
@@ -27,6 +29,19 @@ def goal_ends(mdp: MDP) -> Floats | None:
         return np.array(mdp.ends[GOAL])
     found = _back_from_goal(mdp)
     return episode_ends(mdp) if found is None and len(mdp.ends) == 1 else found
+
+
+def rewards_by_end(rewards: Floats, ends: Mapping[str, Floats]) -> Floats | None:
+    """What a step earns, and what is added by each kind of end: (1 + ends,); None where the rewards are not of that form.
+
+    A choice has only the mean of its reward. If all (n,) rewards are one reward per step and one more for each kind of end, of
+    which `ends` has the (n,) chances, then what a step earned is known from how it ended.
+    """
+    parts = np.column_stack([np.ones(len(rewards)), *ends.values()])
+    found = np.linalg.lstsq(parts, rewards, rcond=None)[0]
+    if np.abs(parts @ found - rewards).max() > 1e-9 * max(float(np.abs(rewards).max()), 1e-300):
+        return None
+    return np.asarray(found.round(12), dtype=np.float64)
 
 
 def restart_steps(mdp: MDP, ends: Floats) -> Bools:

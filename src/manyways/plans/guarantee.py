@@ -13,6 +13,8 @@ from manyways.model.mdp import MDP
 from manyways.polytope import Criterion, Episodic, Limits
 from manyways.types import Floats
 
+COUNTS = ("One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
+
 
 class LimitedPlans(Protocol):
     """What the sentences need of a plan set."""
@@ -97,20 +99,21 @@ def _safe(floor: float, sign: int) -> float:
 
 
 def fewer_ways(plans: LimitedPlans) -> str | None:
-    """ "3 different ways were found within 10 % of the best; one more would be like plan 2; more slack may
-    allow more." """
+    """ "Three different ways were found. One more would be like plan 2, unless you allow more than 10 %." """
     if plans.asked is None or plans.k >= plans.asked or (plans.like is None and not len(plans.avoided)):
         return None
     like = "one of the plans to be replaced" if plans.like is None else f"plan {plans.like + 1}"
-    return f"{ways_found(plans.k, plans.limits)}; one more would be like {like}{_may_allow_more(plans.limits)}."
+    count = COUNTS[plans.k - 1] if plans.k <= len(COUNTS) else str(plans.k)
+    found = f"{count} {'way was' if plans.k == 1 else 'different ways were'} found"
+    return f"{found}. One more would be like {like}{_unless_more_is_allowed(plans.limits)}."
 
 
-def _may_allow_more(limits: Limits) -> str:
-    """Which limit to loosen: "; more slack may allow more"."""
-    value = None if limits.floor is None else "a lower floor" if limits.slack is None else "more slack"
-    way = None if limits.way is None else "longer ways"
-    loosened = [words for words in (value, way) if words is not None]
-    return f"; {' or '.join(loosened)} may allow more" if loosened else ""
+def _unless_more_is_allowed(limits: Limits) -> str:
+    """Which limit to loosen: ", unless you allow more than 10 %"."""
+    value = "a lower floor" if limits.slack is None else f"more than {percent(limits.slack)}"
+    loosened = [] if limits.floor is None else [value]
+    loosened += [] if limits.way is None else ["longer ways"]
+    return f", unless you allow {' or '.join(loosened)}" if loosened else ""
 
 
 def ways_found(count: int, limits: Limits) -> str:

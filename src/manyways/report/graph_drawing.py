@@ -16,6 +16,7 @@ import numpy as np
 from scipy.sparse import csgraph, csr_array
 
 from manyways.describe.wording import short
+from manyways.model.episodes import episode_ends
 from manyways.model.occupancy import chain
 from manyways.plans.planset import PlanSet
 from manyways.types import Floats, Ints
@@ -39,7 +40,7 @@ def graph_overview(plans: PlanSet, by_state: Floats, tints: Sequence[int]) -> di
         by_state: (k, S) the time of each plan in each state.
         tints: the colour of each plan, from 1; plans with 0 are not drawn.
     """
-    flows = _flows(plans, by_state)
+    flows, restarts = _flows(plans, by_state)
     states = np.flatnonzero((by_state > USED).any(axis=0) | (plans.mdp.start > 0))
     if len(states) > MOST_STATES:
         return None
@@ -56,7 +57,7 @@ def graph_overview(plans: PlanSet, by_state: Floats, tints: Sequence[int]) -> di
                 lanes[_unordered(pair)].append(i)
     most = by_state.max()
     curves = [
-        (i, share, *_curve(pair, along, aside, _lane(lanes[_unordered(pair)], i), frame))
+        (i, share, *_curve(pair, along, aside, lanes[_unordered(pair)], i, frame))
         for i in shown
         for pair, share in sorted(flows[i].items())
         if pair in among
@@ -89,6 +90,7 @@ def graph_overview(plans: PlanSet, by_state: Floats, tints: Sequence[int]) -> di
             }
             for s in states.tolist()
         ],
+        "restarts": restarts,
         "steps": [
             {"plan": i, "tint": tints[i], "width": round(1.4 + 4 * float(np.sqrt(share)), 2)} | curve
             for i, share, curve, _ in curves
@@ -96,17 +98,22 @@ def graph_overview(plans: PlanSet, by_state: Floats, tints: Sequence[int]) -> di
     }
 
 
-def _flows(plans: PlanSet, by_state: Floats) -> list[dict[tuple[int, int], float]]:
-    """For each plan, the share of its time on each step from a state to another."""
-    found = []
+def _flows(plans: PlanSet, by_state: Floats) -> tuple[list[dict[tuple[int, int], float]], bool]:
+    """For each plan, the share of its time on each step from a state to another, without the steps with which an episode ends and
+    the next one begins; and whether there are such steps."""
+    mdp, ends, found = plans.mdp, episode_ends(plans.mdp), []
     for policy, time in zip(plans.policies, by_state, strict=True):
-        step = chain(plans.mdp, policy).tocoo()
+        step = chain(mdp, policy)
+        if ends is not None:
+            ending = np.add.reduceat(policy * ends, mdp.first_choice[:-1])
+            step = csr_array(step - csr_array(ending[:, None]) @ csr_array(mdp.start[None, :]))
+        step = step.tocoo()
         share = step.data * time[step.row]
         kept = share > USED
         found.append(
             {(int(s), int(t)): float(f) for s, t, f in zip(step.row[kept], step.col[kept], share[kept], strict=True)}
         )
-    return found
+    return found, ends is not None
 
 
 @dataclass(frozen=True)
@@ -168,22 +175,39 @@ def _unordered(pair: tuple[int, int]) -> tuple[int, int]:
     return min(pair), max(pair)
 
 
-def _lane(users: list[int], plan: int) -> float:
-    return (users.index(plan) - (len(users) - 1) / 2) * LANE
+def _loop(x: float, y: float, rank: int) -> tuple[dict[str, Any], Floats]:
+    """A step from a state to itself, round those of the plans before it."""
+    rise, out = 14 + LANE * 4 / 3 * rank, LANE * rank / 2
+    left, top = x - BOX_WIDTH / 2 + 14, y - BOX_HEIGHT / 2
+    corners = np.array(
+        [(left - out, top), (left - 4 - out, top - rise), (left + 28 + out, top - rise), (left + 24 + out, top)]
+    )
+    return {"d": _path(corners), "tip": None}, corners
+
+
+def _depth(s: int, t: int, along: dict[int, float], aside: dict[int, float], side: int, frame: _Frame) -> float:
+    """How far aside an arc back has to go to pass all boxes between its ends; a cubic curve reaches 3/4 of its corners."""
+    first, last = sorted((along[s], along[t]))
+    between = [side * aside[u] for u in along if first < along[u] < last]
+    beyond = max(between, default=-np.inf) + LANE * 2 - max(side * aside[s], side * aside[t])
+    return max(18 + 0.1 * abs(along[t] - along[s]), (beyond + frame.half_aside / 2) * 4 / 3)
 
 
 def _curve(
-    pair: tuple[int, int], along: dict[int, float], aside: dict[int, float], lane: float, frame: _Frame
+    pair: tuple[int, int],
+    along: dict[int, float],
+    aside: dict[int, float],
+    users: list[int],
+    plan: int,
+    frame: _Frame,
 ) -> tuple[dict[str, Any], Floats]:
     """The line of a step, and (4, 2) corners between which it lies: straight on to a later layer, an arc back to an earlier one,
-    a loop to the state itself."""
+    a loop to the state itself. It has a lane of its own beside those of the other plans that take the step."""
     s, t = pair
+    rank = users.index(plan)
+    lane = (rank - (len(users) - 1) / 2) * LANE
     if s == t:
-        x, y = (along[s], aside[s]) if frame.columns else (aside[s], along[s])
-        rise = 14 + abs(lane)
-        left, top = x - BOX_WIDTH / 2 + 14, y - BOX_HEIGHT / 2
-        corners = np.array([(left, top), (left - 4, top - rise), (left + 28, top - rise), (left + 24, top)])
-        return {"d": _path(corners), "tip": None}, corners
+        return _loop(*((along[s], aside[s]) if frame.columns else (aside[s], along[s])), rank)
     apart = along[t] - along[s]
     if apart > 0:
         a, b = (along[s] + frame.half_along, aside[s] + lane), (along[t] - frame.half_along, aside[t] + lane)
@@ -191,7 +215,7 @@ def _curve(
         c, d = (a[0] + bend, a[1]), (b[0] - bend, b[1])
     else:
         side = 1 if aside[t] >= aside[s] else -1
-        edge, depth = side * frame.half_aside, side * (18 + 0.1 * abs(apart) + abs(lane))
+        edge, depth = side * frame.half_aside, side * (_depth(s, t, along, aside, side, frame) + abs(lane))
         a = (along[s] + lane, aside[s] + edge)
         b = (along[t] + lane, aside[t] + (edge if apart else -edge))
         c, d = (a[0], a[1] + depth), (b[0], b[1] + (depth if apart else -depth))

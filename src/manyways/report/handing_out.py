@@ -15,8 +15,8 @@ from manyways.types import Floats
 
 MOST_ENTRIES = 200_000
 """Larger sets (states times plans) are handed out by the command line only."""
-MOST_ROUTES, LONGEST_ROUTE = 20, 1_000
-"""Routes of more plans, and longer ones, are too."""
+LONGEST_ROUTE, LONGEST_IN_ALL = 1_000, 20_000
+"""Longer routes are too, and those of so many plans that all of them together would be longer than the second number."""
 
 
 def handed_out(plans: PlanSet) -> dict[str, Any] | None:
@@ -48,13 +48,13 @@ def handed_out(plans: PlanSet) -> dict[str, Any] | None:
 
 def routes_handed_out(plans: PlanSet, plan: int) -> list[tuple[str, str, str]]:
     """The files of a plan's route: the end of their names, their kinds and contents; none without a map or a way."""
-    if plans.mdp.layout is None or plans.k > MOST_ROUTES:
+    if plans.mdp.layout is None:
         return []
     try:
         route = likely_route(plans.mdp, plans.policies[plan])
     except SettingError:  # it never reaches the goal, or there is none
         return []
-    if len(route) > LONGEST_ROUTE:
+    if len(route) > min(LONGEST_ROUTE, LONGEST_IN_ALL / plans.k):
         return []
     files = [("-route.csv", "text/csv", ".csv"), ("-route.json", "application/json", ".json")]
     if route.unit == "m":

@@ -119,7 +119,15 @@ def strip(plans: PlanSet, tints: Sequence[int], loss: Measure) -> dict[str, Any]
     return {
         "width": STRIP_WIDTH,
         "end": at(0.0),
-        "ticks": [{"at": at(tick), "text": f"{sign}{tick:g} %"} for tick in ticks if at(tick) > 30 and at(tick) < 400],
+        "ticks": [
+            {
+                "at": at(tick),
+                "text": f"{sign}{tick:g} %",
+                "tight": at(tick) >= 400,
+            }  # on narrow screens letters are larger
+            for tick in ticks
+            if 30 < at(tick) < 455
+        ],
         "plans": [
             {"number": i + 1, "tint": tints[i], "at": at(float(share[i])), "disc": round(place, 1)}
             for i, place in zip(shown, places, strict=True)

@@ -3,9 +3,13 @@ passage of a map, with a mark for each plan."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from manyways.describe.wording import percent, short
+from manyways.model.episodes import episode_ends
 from manyways.model.mdp import MDP
 from manyways.plans.planset import PlanSet
 from manyways.ranges import Range, freedom_of
@@ -16,28 +20,53 @@ MOST_PLACES, MOST_STATES = 12, 20_000
 """Two linear problems are solved for each place, so larger models get no bars; `manyways freedom` has no such limit."""
 REGIONS_UP_TO = 2_500
 """In models with more states than this, rooms and passages are left to `manyways freedom --by regions`: they take long."""
+ROUNDED = 1e-7
+"""Least shares below this are what a solver leaves of none."""
 OVERLAP = 4.0
 """Marks nearer than this, in percent of the longest bar, are drawn as one."""
 LETTER, LONGEST = 2.4, 24
 """The width of a letter of a label in percent of the longest bar, on narrow screens; and the most letters of a label."""
 
 
-def leeway(plans: PlanSet, by_state: Floats) -> list[dict[str, Any]]:
-    """One row for each place: its range and the time (k, S) of each plan, in percent of the longest bar."""
+def leeway(plans: PlanSet, by_state: Floats, titles: Sequence[str]) -> list[dict[str, Any]]:
+    """One row for each place: its range and the time (k, S) of each plan, in percent of the longest bar; none if all plans
+    stand at the same marks. The places are labels, and the rooms and passages that the titles of the plans name."""
     if not plans.limits.any or plans.mdp.n_states > MOST_STATES:
         return []
-    places = _places(plans.mdp)
+    places = _places(plans.mdp, titles)
     if not 0 < len(places) <= MOST_PLACES:
         return []
     ranges = [found for found in freedom_of(plans, places) if found.most > 1e-6]
+    ranges = [replace(found, least=0.0) if found.least < ROUNDED else found for found in ranges]
     longest = max((found.most for found in ranges), default=1.0)
-    return [_row(found, [float(row[places[found.name]].sum()) for row in by_state], longest) for found in ranges]
+    rows = [_row(found, [float(row[places[found.name]].sum()) for row in by_state], longest) for found in ranges]
+    return [] if plans.k > 1 and all(len(row["marks"]) == 1 for row in rows) else rows
 
 
-def _places(mdp: MDP) -> dict[str, Bools]:
-    """(S,) the states of each label and, if they are not too many, of each room and passage of the map."""
+def _places(mdp: MDP, titles: Sequence[str]) -> dict[str, Bools]:
+    """(S,) the states of each label that says where plans are and, if they are not too many, of each room and passage of the map
+    that a title names."""
+    labels = {
+        name: mask for name, mask in mdp.labels.items() if name not in ("start", "goal") and not _ends_all(mdp, mask)
+    }
     regions = {} if mdp.layout is None or mdp.n_states > REGIONS_UP_TO else regions_by_name(mdp)
-    return {**mdp.labels, **regions} if len(mdp.labels) + len(regions) <= MOST_PLACES else dict(mdp.labels)
+    named = {name: mask for name, mask in regions.items() if _named(name, titles)}
+    return {**labels, **named} if len(labels) + len(named) <= MOST_PLACES else labels
+
+
+def _named(place: str, titles: Sequence[str]) -> bool:
+    """Whether a title names a place: "By the west and south rooms" names the west room."""
+    bare = re.escape(place.removesuffix(" room"))
+    return any(re.search(rf"(?<![\w-]){bare}(?![\w-])", title) for title in titles)
+
+
+def _ends_all(mdp: MDP, mask: Bools) -> bool:
+    """Whether all episodes end in the states of a label: then the time there is only 1 / their length."""
+    ends = episode_ends(mdp)
+    if ends is None:
+        return False
+    here = mask[mdp.choice_state]
+    return bool((ends[here] > 1 - 1e-9).all() and (ends[~here] <= 0).all())
 
 
 def _row(found: Range, times: list[float], longest: float) -> dict[str, Any]:

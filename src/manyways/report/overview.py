@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from scipy.ndimage import distance_transform_cdt
 
 from manyways.describe import Survey
 from manyways.errors import SettingError
@@ -25,10 +26,14 @@ LANE, LEAST_LANE = 0.163, 3.3
 """The distance of lanes, in cells, and what it is at least, in pixels."""
 SMALL = 8.0
 """Where cells are smaller than this, in pixels, routes are simplified and moved aside as a whole."""
+DISC = 18.0
+"""The largest radius of the disc with the number of a way, with its rim, in pixels."""
 SHADES = 4
 """Blocks of cells are drawn in this many shades of wall."""
 NAMED_FROM = 4
 """Regions with fewer cells than this along a side are not named on the map."""
+FILLED = 0.8
+"""The name of a region that fills less of the rectangle around it than this stands at its widest place, not in a corner."""
 ARROWED = 26.0
 """Where cells are at least this large, in pixels, a cell can show an arrow for each plan."""
 USED = 0.003
@@ -88,14 +93,21 @@ def map_overview(
         "grey": [{"plan": i, "d": path_text(line, scale)} for i, line in grey],
         "routes": [{"plan": i, "tint": tints[i], "d": path_text(line, scale)} for i, line in reversed(drawn)],
         "spots": [
-            {"plan": i, "tint": tints[i], "x": round(x * scale, 1), "y": round(y * scale, 1)}
+            {"plan": i, "tint": tints[i], "x": _inside(x, columns, scale, pixels), "y": _inside(y, rows, scale, pixels)}
             for (i, _), (x, y) in zip(drawn, spots, strict=True)
         ],
         "starts": [_place(cell, columns, scale) for cell in world["start"]],
         "goals": [_place(cell, columns, scale) for cell in world["goals"]],
         "arrows": _arrows(plans, survey, canvas, tints, scale) if len(drawn) < len(main) and pixels >= ARROWED else [],
         "missing": [i + 1 for i in main if not routes[i]],
+        "tries": _named_directions(plans.mdp) is not None and _slips(plans),
     }
+
+
+def _inside(at: float, cells: int, scale: float, pixels: float) -> float:
+    """A position in the drawing, so far from its edges that the disc of a number is not cut off, also on narrow screens."""
+    edge = min(DISC / pixels, cells / 2)
+    return round(min(max(at, edge), cells - edge) * scale, 1)
 
 
 def route_of(survey: Survey, plan: int, canvas: Canvas) -> list[Cell] | None:
@@ -212,6 +224,9 @@ def _names(
             part = slice(column, column + wide)
             return float(busy[row, part].sum() + 5 * (room[row, part] != number).sum())
 
+        if len(at) < FILLED * (bottom - top + 1) * (right - left + 1):  # its corners may be far from most of it
+            found.append({"text": name, "anchor": "middle"} | _widest_place(room == number, busy, scale))
+            continue
         corners = [(row, column) for row in (bottom, top) for column in (left, right - wide + 1)]
         row, column = min(corners, key=lambda corner: taken(*corner))
         right_side = column != left
@@ -224,6 +239,16 @@ def _names(
             }
         )
     return found
+
+
+def _widest_place(inside: Bools, busy: Floats, scale: float) -> dict[str, float]:
+    """The middle of the place in a (rows, columns) region that is farthest from its edge; of equals, from what is drawn."""
+    width = np.asarray(distance_transform_cdt(np.pad(inside, 1), "chessboard"))[1:-1, 1:-1]
+    free = np.asarray(distance_transform_cdt(busy == 0, "chessboard")) if busy.any() else np.ones(busy.shape)
+    places = np.argwhere(width == width.max())
+    off = np.abs(places - places.mean(axis=0)).sum(axis=1)
+    row, column = places[np.lexsort((off, -free[tuple(places.T)]))[0]].tolist()
+    return {"x": round((column + 0.5) * scale, 1), "y": round((row + 0.65) * scale, 1)}
 
 
 def directions(plans: PlanSet, plan: int, canvas: Canvas, by_state: Floats) -> tuple[Floats, Floats]:
@@ -251,6 +276,14 @@ def directions(plans: PlanSet, plan: int, canvas: Canvas, by_state: Floats) -> t
     with np.errstate(invalid="ignore", divide="ignore"):
         far = np.hypot(x, y) / time
         return np.where((time > 0) & (far > STILL), np.arctan2(y, x), np.nan), time
+
+
+def _slips(plans: PlanSet) -> bool:
+    """Whether some step of the plans may lead to several places, apart from the places in which episodes begin."""
+    mdp = plans.mdp
+    elsewhere = (mdp.transitions > 0).astype(float) @ (mdp.start == 0).astype(float)
+    used = (plans.occupancies > USED).any(axis=0)
+    return bool((elsewhere[used] > 1).any())
 
 
 def _named_directions(mdp: MDP) -> tuple[Floats, Floats] | None:

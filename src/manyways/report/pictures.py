@@ -19,7 +19,7 @@ MOST_MARKS = 50
 """At most this many starts and goals are marked."""
 BARS = 5
 LEAST_MORE = 0.002
-"""A choice is shown as typical of a plan if its share of time exceeds the mean of the others by more than this."""
+"""A choice is shown as typical of a plan if its share of time exceeds that of each other plan by more than this."""
 NOT_SHOWN = 0.0005
 """Shares of time up to this would be shown as 0.0 %."""
 
@@ -30,27 +30,34 @@ def choice_name(mdp: MDP, choice: int) -> str:
 
 
 def bars(plans: PlanSet, i: int, by_state: Floats) -> list[dict[str, Any]]:
-    """What plan i does more than the others, its labels, and its most visited states, by share of time."""
-    mdp = plans.mdp
-    top = np.argsort(-by_state, kind="stable")[:BARS]
-    rows = [(mdp.state_name(int(s)), float(by_state[s]), "Most visited states") for s in top if by_state[s] > NOT_SHOWN]
-    marked = [(name, float(by_state[mask].sum()), "Labels") for name, mask in mdp.labels.items() if mask.any()]
+    """What plan i does more than each other plan, the labels in which plans differ, and its most visited states, by share of
+    time; (k, S) `by_state` is the time of all plans."""
+    mdp, own_time = plans.mdp, by_state[i]
+    top = np.argsort(-own_time, kind="stable")[:BARS]
+    rows = [(mdp.state_name(int(s)), float(own_time[s]), "Most visited states") for s in top if own_time[s] > NOT_SHOWN]
+    times = {name: by_state[:, mask].sum(axis=1) for name, mask in mdp.labels.items() if mask.any()}
+    differing = [name for name, time in times.items() if plans.k == 1 or len({_tenths(share) for share in time}) > 1]
+    marked = [(name, float(times[name][i]), "Labels") for name in differing]
     marked = sorted((row for row in marked if NOT_SHOWN < row[1] < 1), key=lambda row: -row[1])[:BARS]
     own: list[tuple[str, float, str]] = []
     if plans.k > 1:
-        more = plans.occupancies[i] - np.delete(plans.occupancies, i, axis=0).mean(axis=0)
+        more = plans.occupancies[i] - np.delete(plans.occupancies, i, axis=0).max(axis=0)
         most = np.argsort(-more, kind="stable")[:BARS]
-        heading = f"Does more than the other{'s' if plans.k > 2 else ' plan'}"
+        heading = f"Does more than {'any' if plans.k > 2 else 'the'} other plan"
         own = [
             (choice_name(mdp, int(x)), float(plans.occupancies[i, x]), heading) for x in most if more[x] > LEAST_MORE
         ]
         own.sort(key=lambda row: -row[1])
     # Widths are relative to the longest bar of a kind: among thousands of states, each has a very small share.
     return [
-        {"name": name, "kind": kind, "share": f"{100 * share:.1f} %", "width": round(100 * share / part[0][1], 1)}
+        {"name": name, "kind": kind, "share": _tenths(share), "width": round(100 * share / part[0][1], 1)}
         for part in (own, marked, rows)
         for name, share, kind in part
     ]
+
+
+def _tenths(share: float) -> str:
+    return f"{100 * share:.1f} %"
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from manyways.behaviours import BEHAVIOURS, StateActions
-from manyways.describe.wording import raised, terms_of
+from manyways.describe.wording import quantity, raised, terms_of
 from manyways.methods import METHODS, VertexAscent
 from manyways.objectives import OBJECTIVES, MeanDivergence
 from manyways.plans.certificate import Certificate
@@ -40,7 +40,7 @@ def facts(plans: PlanSet) -> list[tuple[str, str]]:
         ("Fingerprint of the model", plans.mdp.digest[:16]),
         ("Objective", f"{plans.objective:.6g}: {terms.objective(plans.maximised.describe(), plans.criterion)}; mean {terms.noun} {mean:.6g}, diversity {plans.diversity:.4f}"),
         (f"{raised(terms.best)} {terms.noun} of any plan", f"{best:.6g} {unit}{length_of_best(plans)}{proved}"),
-        ("Limits", plans.guarantee or "none"),
+        ("Limits", _limits_told(plans)),
         ("What counts as different", _described(plans.behaviour)),
         (f"What counts as {terms.noun}", _described(plans.criterion)),
         ("Search", f"{_described(plans.method)}, seed {plans.seed}: {plans.status}, {plans.seconds:.2f} s"),
@@ -52,6 +52,14 @@ def facts(plans: PlanSet) -> list[tuple[str, str]]:
         plural = "s" if len(plans.kept) > 1 else ""
         found.insert(2, ("Kept from an earlier set", f"plan{plural} {kept}; {len(plans.avoided)} avoided"))
     return found
+
+
+def _limits_told(plans: PlanSet) -> str:
+    """All limits that hold, also the length of episodes that was filled in by default."""
+    parts = [] if plans.guarantee is None else [plans.guarantee]
+    if isinstance(plans.criterion, Episodic) and plans.criterion.longest is not None:
+        parts.append(f"Episodes last at most {quantity(plans.criterion.longest)} steps on average.")
+    return " ".join(parts) or "none"
 
 
 def _described(kind: Any) -> str:

@@ -65,7 +65,7 @@ def round_view(conversation: Conversation) -> dict[str, Any]:
             "figures": [
                 {"name": measure.name, "text": texts[i], "meaning": measure.meaning} for measure, texts in figures
             ],
-            "bars": None if canvas else bars(plans, i, survey.by_state[i]),
+            "bars": None if canvas else bars(plans, i, survey.by_state),
             "picked": i == best,
         }
         for i in range(plans.k)

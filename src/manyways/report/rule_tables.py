@@ -23,7 +23,10 @@ def rule_table(survey: Survey) -> dict[str, Any] | None:
     actions = list(dict.fromkeys(action for rule in rules for action in rule.by_action))
     if len(actions) > MOST_COLUMNS:
         return None
-    rows = [{"texts": [_where(rule, action) for action in actions], "exact": percent(rule.exact)} for rule in rules]
+    rows = [
+        {"texts": [_where(rule, action) for action in actions], "exact": percent(rule.exact), "full": rule.full}
+        for rule in rules
+    ]
     return {"actions": [short(action) for action in actions], "rows": rows}
 
 

@@ -1,6 +1,6 @@
 """Plans of a model without a map over two variables of its states: boxes for pairs of values, bars for plans.
 
-Colour is what a plan does, height is the share of its time. Where there are too many values for boxes, each plan has a
+Colours are what a plan does, heights are shares of its time. Where there are too many values for boxes, each plan has a
 picture of its own.
 """
 
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from manyways.describe import Survey, two_variables
+from manyways.describe.conditions import missing
 from manyways.describe.rules import deciding_states
 from manyways.describe.subject import NEVER
 from manyways.describe.wording import percent, short
@@ -22,6 +23,8 @@ MOST_BOXES, MOST_BARS = 9, 9
 """Up to so many values of each variable, and up to so many plans, are drawn as bars in boxes."""
 ACTIONS = 8
 """The actions with a colour of their own; the others are grey."""
+UNSHOWN = 0.01
+"""States without a value for a variable are not drawn, which is said if a plan spends more than this share of its time there."""
 SEEN = 1e-4
 """Pairs of values with a smaller share of a plan's time are left empty."""
 BAR, BOX_HEIGHT, GAP, BELOW = 18.0, 96.0, 8.0, 46.0
@@ -42,36 +45,44 @@ def table_overview(survey: Survey, tints: Sequence[int]) -> dict[str, Any] | Non
     falls = _is_row(down_name)
     if falls:
         down_values, down = down_values[::-1], np.where(down < 0, down, len(down_values) - 1 - down)
-    cells = down * len(across_values) + across
+    cells = np.where((down < 0) | (across < 0), -1, down * len(across_values) + across)
     size = len(down_values) * len(across_values)
     shown = [i for i in range(plans.k) if tints[i]]
     colours = action_colours(mdp, plans.occupancies)
-    time, action = zip(*(_over(mdp, plans.occupancies[i], cells, size) for i in shown), strict=True)
+    spent = [_spent(mdp, plans.occupancies[i], cells, size) for i in shown]
+    time = [own.sum(axis=1) for own in spent]
+    action = [_main(mdp, plans.occupancies[i], cells, own) for i, own in zip(shown, spent, strict=True)]
+    boxes = max(len(down_values), len(across_values)) <= MOST_BOXES and len(shown) <= MOST_BARS
+    if boxes:
+        seen = {number for own in spent for number in np.flatnonzero(own.max(axis=0) > SEEN).tolist()}
+    else:
+        seen = {int(number) for own in action for number in np.unique(own) if number >= 0}
     picture = {
         "down": {"name": short(down_name), "values": down_values, "falls": falls},
         "across": {"name": short(across_name), "values": across_values},
-        "forced": not deciding_states(mdp)[(survey.by_state > NEVER).any(axis=0)].all(),
+        "forced": not boxes and not deciding_states(mdp)[(survey.by_state > NEVER).any(axis=0)].all(),
+        "without": bool((survey.by_state[shown][:, cells < 0].sum(axis=1) > UNSHOWN).any()),
         "actions": [
             {"name": short(name), "colour": colours[number]}
             for number, name in enumerate(mdp.action_names)
-            if any((own == number)[own_time > SEEN].any() for own, own_time in zip(action, time, strict=True))
+            if number in seen
         ],
     }
     rows, columns = len(down_values), len(across_values)
-    titles = [
-        [_title(mdp, t[cell], a[cell], plan) for cell in range(size)]
-        for plan, t, a in zip(shown, time, action, strict=True)
-    ]
-    if max(rows, columns) <= MOST_BOXES and len(shown) <= MOST_BARS:
+    if boxes:
+        titles = [
+            [_title(mdp, own[cell], plan) for cell in range(size)] for plan, own in zip(shown, spent, strict=True)
+        ]
         beside = LEFT + LETTER * max(map(len, down_values))
-        return picture | _boxes(shown, time, action, titles, colours, rows, columns, beside)
+        wide = max(BAR * len(shown) + 12.0, LETTER * max(map(len, across_values)) - GAP)
+        return picture | _boxes(shown, spent, titles, colours, rows, columns, beside, wide)
     return picture | _multiples(shown, time, action, colours, rows, columns)
 
 
 def _axis(mdp: MDP, name: str, by_state: Floats) -> tuple[list[str], Ints]:
-    """The values of a variable in the states that plans come to, and (S,) the number of each state's value; -1 for none."""
+    """The values of a variable in the states that plans come to, and (S,) the number of each state's value; -1 without one."""
     values = mdp.variables[name]
-    met = np.unique(values[(by_state > 0).any(axis=0)])
+    met = np.unique(values[(by_state > 0).any(axis=0) & ~missing(values)])
     place = np.minimum(np.searchsorted(met, values), len(met) - 1)
     number = np.where(met[place] == values, place, -1)
     return [_cut(short(_plain(value))) for value in met.tolist()], number
@@ -90,21 +101,22 @@ def _plain(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _over(mdp: MDP, occupancy: Floats, cells: Ints, size: int) -> tuple[Floats, Ints]:
-    """(size,) a plan's time in each cell, and the action on which it spends most of that; -1 where it never comes.
-
-    States with only one action count for the colour of a cell only if the plan decides nothing there.
-    """
+def _spent(mdp: MDP, occupancy: Floats, cells: Ints, size: int, among: Bools | None = None) -> Floats:
+    """(size, a) a plan's time in each cell on each action; with (N,) `among`, only on these choices."""
     here, count = cells[mdp.choice_state], len(mdp.action_names)
+    kept = here >= 0 if among is None else (here >= 0) & among
+    at = here[kept] * count + mdp.actions[kept]
+    return np.bincount(at, occupancy[kept], size * count).astype(np.float64).reshape(size, count)
 
-    def spent(choices: Bools) -> Floats:
-        at = here[choices] * count + mdp.actions[choices]
-        return np.bincount(at, occupancy[choices], size * count).astype(np.float64).reshape(size, count)
 
-    whole, decided = spent(here >= 0), spent((here >= 0) & deciding_states(mdp)[mdp.choice_state])
-    time = whole.sum(axis=1)
-    action = np.where(decided.sum(axis=1) > SEEN, decided.argmax(axis=1), whole.argmax(axis=1))
-    return time, np.where(time > SEEN, action, -1)
+def _main(mdp: MDP, occupancy: Floats, cells: Ints, spent: Floats) -> Ints:
+    """(size,) the action on which a plan spends most of its time in each cell; -1 where it never comes.
+
+    States with only one action count only if the plan decides nothing in the cell.
+    """
+    decided = _spent(mdp, occupancy, cells, len(spent), deciding_states(mdp)[mdp.choice_state])
+    action = np.where(decided.sum(axis=1) > SEEN, decided.argmax(axis=1), spent.argmax(axis=1))
+    return np.where(spent.sum(axis=1) > SEEN, action, -1)
 
 
 def action_colours(mdp: MDP, occupancies: Floats) -> list[int]:
@@ -117,43 +129,42 @@ def action_colours(mdp: MDP, occupancies: Floats) -> list[int]:
     return colours
 
 
-def _title(mdp: MDP, time: float, action: int, plan: int) -> str:
-    return (
-        "" if action < 0 else f"plan {plan + 1}: {short(mdp.action_names[action])}, {percent(float(time))} of its time"
-    )
+def _title(mdp: MDP, spent: Floats, plan: int) -> str:
+    """ "plan 1 is here 38 % of its time: run 21 %, mend_c 11 %, mend_d 6 %", for (a,) the time on each action."""
+    order = [action for action in np.argsort(-spent, kind="stable").tolist() if spent[action] > SEEN]
+    names = [short(mdp.action_names[action]) for action in order]
+    does = [f"{name} {percent(float(spent[action]))}" for name, action in zip(names, order, strict=True)]
+    said = ", ".join(does) if len(does) > 1 else "".join(names)
+    return f"plan {plan + 1} is here {percent(float(spent.sum()))} of its time: {said}"
 
 
 def _boxes(
     shown: list[int],
-    time: Sequence[Floats],
-    action: Sequence[Ints],
+    spent: Sequence[Floats],
     titles: list[list[str]],
     colours: list[int],
     rows: int,
     columns: int,
     beside: float,
+    wide: float,
 ) -> dict[str, Any]:
-    wide = BAR * len(shown) + 12.0
-    most = max(float(own.max()) for own in time)
+    most = max(float(own.sum(axis=1).max()) for own in spent)
     boxes, bars = [], []
     for cell in range(rows * columns):
         row, column = divmod(cell, columns)
         x, y = beside + column * (wide + GAP), (rows - 1 - row) * (BOX_HEIGHT + GAP)
-        empty = all(own[cell] < 0 for own in action)
-        boxes.append({"x": x, "y": y, "empty": empty})
+        boxes.append({"x": x, "y": y, "empty": all(own[cell].sum() <= SEEN for own in spent)})
+        first = x + (wide - BAR * len(shown)) / 2
         for place, plan in enumerate(shown):
-            if action[place][cell] < 0:
+            if spent[place][cell].sum() <= SEEN:
                 continue
-            height = max((BOX_HEIGHT - 28) * float(time[place][cell]) / most, 2.0)
-            left = x + 6 + place * BAR
+            left = first + place * BAR
             bars.append(
                 {
                     "plan": plan,
                     "x": round(left + 1, 1),
-                    "y": round(y + BOX_HEIGHT - 22 - height, 1),
                     "top": y + 5,
-                    "height": round(height, 1),
-                    "colour": colours[action[place][cell]],
+                    "parts": _parts(spent[place][cell], most, y + BOX_HEIGHT - 22, colours),
                     "number_x": round(left + BAR / 2, 1),
                     "number_y": y + BOX_HEIGHT - 5,
                     "text": titles[place][cell],
@@ -173,6 +184,18 @@ def _boxes(
         "rows_at": [round((rows - 1 - row) * (BOX_HEIGHT + GAP) + BOX_HEIGHT / 2, 1) for row in range(rows)],
         "columns_at": [round(beside + column * (wide + GAP) + wide / 2, 1) for column in range(columns)],
     }
+
+
+def _parts(spent: Floats, most: float, bottom: float, colours: list[int]) -> list[dict[str, Any]]:
+    """The parts of a bar, one for each action from the bottom up, the most frequent first."""
+    whole = max((BOX_HEIGHT - 28) * float(spent.sum()) / most, 2.0)
+    parts = []
+    for action in np.argsort(-spent, kind="stable").tolist():
+        if spent[action] > SEEN:
+            height = whole * float(spent[action] / spent.sum())
+            bottom -= height
+            parts.append({"y": round(bottom, 1), "height": round(height, 1), "colour": colours[action]})
+    return parts
 
 
 def _multiples(

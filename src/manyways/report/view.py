@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import combinations
 from math import inf
 from pathlib import Path
@@ -15,8 +16,9 @@ import numpy as np
 
 from manyways.behaviours import BEHAVIOURS
 from manyways.describe import GRADES, Measure, Portrait, Survey, measures, portraits, survey_of
+from manyways.describe.subject import NEVER
 from manyways.describe.survey import negligible
-from manyways.describe.wording import joined, raised, terms_of
+from manyways.describe.wording import joined, percent, quoted, raised, terms_of
 from manyways.errors import SettingError
 from manyways.model.mdp import MDP
 from manyways.plans.guarantee import length_of_best
@@ -32,7 +34,7 @@ from manyways.report.offers import offers_of
 from manyways.report.outcomes import changes, closing, trips_told
 from manyways.report.overview import directions, map_overview, reached_cells, route_of
 from manyways.report.pictures import Canvas, bars, canvas_of, choice_name, map_marks, picture_of, world_of
-from manyways.report.reference import best_of
+from manyways.report.reference import Reference, best_of
 from manyways.report.reproduction import checks, facts, reproduction
 from manyways.report.rule_tables import decision_table, rule_table
 from manyways.report.runs import sampled_runs
@@ -73,13 +75,14 @@ def view_of(
     suits = suits_of(plans, canvas)
     groups = groups_of(survey)
     tints = tints_of(plans.k, groups)
-    best = best_of(plans, survey)
+    best = best_of(plans, survey, measured)
     overview = _overview(plans, survey, canvas, tints, best)
     if overview is not None and overview["kind"] == "table":  # there colour is what a plan does
         tints = [INK if tint else 0 for tint in tints]
-    reference = None if best is None else {m.name: m.values[best[1]] for m in measures(best[0])}
+    reference = None if best is None else best.values
     closed, trips = closing(plans, canvas), trips_told(plans)
-    costs = [[*own, *_metres(plans, i)] for i, own in enumerate(chips(plans, measured))]
+    has_way = [canvas is not None and route_of(survey, i, canvas) is not None for i in range(plans.k)]
+    costs = [[*own, *(_metres(plans, i) if has_way[i] else [])] for i, own in enumerate(chips(plans, measured))]
     tradeoff = None if plans.tradeoff in (None, inf) else f"{plans.tradeoff:.6g}"
     return {
         "model": plans.mdp.name,
@@ -109,8 +112,8 @@ def view_of(
         else ["csv", "json", *(["yaml"] if plans.mdp.layout.unit == "m" else [])],
         "marks": map_marks(plans.mdp),
         "cards": [
-            _card(plans, i, words, measured, survey.by_state[i], suits)
-            | {"tint": tints[i], "chips": costs[i], "trip": () if trips is None else trips[i]}
+            _card(plans, i, words, measured, survey.by_state, suits)
+            | {"tint": tints[i], "chips": costs[i], "has_way": has_way[i], "trip": () if trips is None else trips[i]}
             for i in range(plans.k)
         ],
         "terms": terms,
@@ -118,11 +121,12 @@ def view_of(
         "optimum": f"{terms.shown(plans.optimal_reward):.4g}",
         "diversity": f"{plans.diversity:.3f}",
         "table": measure_table(measured, plans.k, reference),
+        "several_best": best is not None and best.several,
         "distances": distance_table(plans),
         "heat_labels": labelled_plans(plans.k),
         "duplicates": _duplicates(plans, survey),
-        "chart": price_chart(plans, sweep, tints) if plans.k > 1 or sweep is not None else None,
-        "leeway": leeway(plans, survey.by_state),
+        "chart": price_chart(plans, sweep, tints) if _has_price(plans, measured[0]) or sweep is not None else None,
+        "leeway": leeway(plans, survey.by_state, [portrait.title for portrait in words]),
         "suits": suits,
         "closing": closed,
         "facts": facts(plans),
@@ -171,11 +175,11 @@ def _lead(words: Sequence[Portrait], i: int) -> str:
 
 
 def _overview(
-    plans: PlanSet, survey: Survey, canvas: Canvas | None, tints: list[int], best: tuple[Survey, int] | None
+    plans: PlanSet, survey: Survey, canvas: Canvas | None, tints: list[int], best: Reference | None
 ) -> dict[str, Any] | None:
     """The first picture, all plans in one: a map, boxes over two variables, or a drawing of the states of a small model."""
     if canvas is not None:
-        way = None if best is None else route_of(*best, canvas)
+        way = None if best is None else route_of(best.survey, best.plan, canvas)
         return {"kind": "map"} | map_overview(plans, survey, canvas, tints, way)
     table = table_overview(survey, tints)
     if table is not None:
@@ -193,7 +197,9 @@ def _difference(survey: Survey) -> str:
     if not alike:
         return "All of them are really different."
     if all(likeness.act_alike(*pair) for pair in pairs):
-        return "They act by the same rule, in different states."
+        cases = [rule.cases for rule in survey.rules or ()]
+        lasting = "" if all(case == cases[0] for case in cases) else " in the long run"
+        return f"They act by the same rule{lasting}, in different states."
     if len(alike) == len(pairs):
         return "They are alike and differ only in detail."
     groups = alike_groups(survey)
@@ -232,6 +238,31 @@ def _duplicates(plans: PlanSet, survey: Survey) -> str:
     more = len(pairs) - len(named)
     text = "; ".join(named) + (f"; and {more} more pair{'s' if more > 1 else ''}" if more else "")
     return text[:1].upper() + text[1:] + "."
+
+
+def _luck(plans: PlanSet, plan: int, time: Floats) -> list[str]:
+    """Where a plan chooses at random, though plans that do were not asked for."""
+    if plans.limits.randomised:
+        return []
+    mdp, policy = plans.mdp, plans.policies[plan]
+    surest = np.maximum.reduceat(policy, mdp.first_choice[:-1])
+    mixed = np.flatnonzero((time > NEVER) & (surest < 1 - 1e-6))
+    if not len(mixed):
+        return []
+    if len(mixed) > 1:
+        return [f"Chooses at random in {len(mixed)} of its states."]
+    state = int(mixed[0])
+    here = [x for x in range(mdp.first_choice[state], mdp.first_choice[state + 1]) if policy[x] > 1e-9]
+    does = [
+        f"{quoted(mdp.action_name(x))} in {percent(float(policy[x]))}" for x in sorted(here, key=lambda x: -policy[x])
+    ]
+    return [f"Chooses at random in {quoted(mdp.state_name(state))}: {', '.join(does)} of cases."]
+
+
+def _has_price(plans: PlanSet, rewards: Measure) -> bool:
+    """Whether diversity costs anything here: not where all rewards look the same."""
+    best = float(terms_of(plans.mdp).shown(plans.optimal_reward))
+    return plans.k > 1 and len(set(texts_of(replace(rewards, values=(*rewards.values, best))))) > 1
 
 
 def _file_name(mdp: MDP) -> str:
@@ -286,7 +317,7 @@ def _card(
         "key": plans[i].key,
         "title": words[i].title,
         "lead": _lead(words, i),
-        "sentences": words[i].sentences,
+        "sentences": (*words[i].sentences, *_luck(plans, i, by_state[i])),
         "suits": "" if suits is None else suits["plans"][i]["sentence"],
         "figures": figures,
         "bars": None if plans.mdp.layout is not None else bars(plans, i, by_state),
@@ -316,10 +347,10 @@ def _script_data(plans: PlanSet, words: list[Portrait], measured: list[Measure],
         "world": world,
         "grades": GRADES,
         "likeness": [[survey.likeness.grade(i, j) for j in range(plans.k)] for i in range(plans.k)],
-        "distances": [[round(float(x), 3) for x in row] for row in plans.distances],
+        "distances": [[round(float(x), 9) for x in row] for row in plans.distances],
         "plans": [
             {"key": plans[i].key, "title": words[i].title, **pictures[i], "runs": runs[i]}
-            | {"routes": routes_handed_out(plans, i)}
+            | {"routes": routes_handed_out(plans, i) if canvas is not None and route_of(survey, i, canvas) else []}
             for i in range(plans.k)
         ],
         "visited": visited,

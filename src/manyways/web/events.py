@@ -75,12 +75,13 @@ class Rounds:
 
 
 class EventSummary:
-    """The effect of all events so far: names, stars, notes, the chosen plan, the current set and the rounds."""
+    """The effect of all events so far: names, stars, notes, the chosen plan and the set in which it was chosen (0 if that is
+    not known), the current set and the rounds."""
 
     def __init__(self) -> None:
         self.last_event = 0
         self.shown = 1
-        self.chosen = ""
+        self.chosen, self.chosen_in = "", 0
         self.names: dict[str, str] = {}
         self.stars: set[str] = set()
         self.notes: dict[str, dict[int, dict[str, Any]]] = {}
@@ -98,9 +99,9 @@ class EventSummary:
         elif event.kind == "remove-note":
             self.notes.get(plan, {}).pop(value, None)
         elif event.kind == "choose" and value:
-            self.chosen = plan
+            self.chosen, self.chosen_in = plan, 0 if value is True else int(value)
         elif event.kind == "choose" and self.chosen == plan:
-            self.chosen = ""
+            self.chosen, self.chosen_in = "", 0
         elif event.kind == SHOW:
             self.shown = int(value)
         elif event.kind in (START, ANSWER, BACK):
@@ -146,9 +147,12 @@ def checked_mark(sent: Mapping[str, Any]) -> tuple[str, str, str, Any]:
         raise Refused(f"'kind' must be one of {', '.join(MARK_KINDS)}")
     author = checked_text("author", sent.get("author", ""), LONGEST["author"])
     value = sent.get("value")
-    if kind in ("star", "choose"):
+    if kind == "star":
         if not isinstance(value, bool):
-            raise Refused(f"'value' of {kind} must be true or false")
+            raise Refused("'value' of star must be true or false")
+    elif kind == "choose":
+        if not isinstance(value, bool) and (not isinstance(value, int) or value < 1):
+            raise Refused("'value' of choose must be the number of the set in which the plan is chosen, true, or false")
     elif kind == "remove-note":
         if isinstance(value, bool) or not isinstance(value, int):
             raise Refused("'value' of remove-note must be the id of a note")

@@ -74,8 +74,8 @@ class State:
         sets: all sets, oldest first.
         marks: by plan key, of all plans of the set and of marked plans in other sets, since people may look at
             different sets.
-        chosen: `set` and `plan` (counted from 1) of the chosen plan in the newest set that holds it, and its `name`;
-            None if no plan is chosen.
+        chosen: `set` and `plan` (counted from 1) of the chosen plan in the set in which it was chosen or, if that is not
+            known or no longer there, in the newest set that holds it; and its `name`. None if no plan is chosen.
         last_event: the id of the newest event.
         current: the number of the set that is shown unless another one is asked for.
         rounds: choosing by rounds as it stands.
@@ -183,7 +183,7 @@ class Choices:
 
         Sets older than the `MOST_SETS` newest are dropped, unless one of their plans has a star, a name or a note.
         Beyond `MOST_SETS_IN_ALL` the oldest are dropped in any case, except for the first set, the current one, those
-        of the rounds and the newest one that holds the chosen plan. Events are never dropped.
+        of the rounds and the one in which the chosen plan was chosen. Events are never dropped.
         """
         with self._transaction():
             number = self._insert_set(label, archive, keys)
@@ -236,7 +236,7 @@ class Choices:
         with self._transaction():
             key = next(stored.keys[plan] for stored in self._sets() if stored.number == number)
             self._check_room()
-            self._insert_event(key, "choose", author, True)
+            self._insert_event(key, "choose", author, number)
             self._show(number)
 
     def check_asked(self, asked: int) -> None:
@@ -350,7 +350,7 @@ def no_set(number: int) -> Refused:
 
 
 def _chosen(summary: EventSummary, sets: Sequence[StoredSet]) -> dict[str, Any] | None:
-    for stored in reversed(sets):
+    for stored in sorted(sets, key=lambda stored: (stored.number != summary.chosen_in, -stored.number)):
         if summary.chosen in stored.keys:
             plan = stored.keys.index(summary.chosen) + 1
             return {"set": stored.number, "plan": plan, "name": summary.names.get(summary.chosen, "")}

@@ -79,7 +79,7 @@ get("plans").addEventListener("click", trying(async (event) => {
   const card = button.closest(".card"), pressed = button.getAttribute("aria-pressed") === "true";
   if (button.dataset.do === "star") await markPlan(card, "star", !pressed);
   if (button.dataset.do === "choose") {
-    await markPlan(card, "choose", !pressed);
+    await markPlan(card, "choose", !pressed && shownSet);
     say(pressed ? "No plan is chosen." : `Plan ${Number(card.dataset.plan) + 1} is chosen.`);
   }
   if (button.dataset.do === "more") await replan({ like: card.dataset.key });

@@ -27,7 +27,7 @@ class Stage {
     if (this.moment) this.moment.textContent = this.step < 0 ? (drawn ? "" : "the start; press Play both to see the run") : this.caption();
   }
   caption() {
-    const step = this.step, { met, ends, earned, at } = this.run;
+    const step = this.step, { met, ends, earned, expected, at } = this.run;
     const before = met.filter((when) => when < step), last = before.length ? before[before.length - 1] : -1;
     const place = drawn ? "" : `, ${data.visited[at[step]]}`;
     let words = `step ${step - last}${place}`, round = met.length ? `round ${before.length + 1}: ` : "";
@@ -35,7 +35,7 @@ class Stage {
       round = `episode ${before.length + 1}: `;
       if (met.includes(step)) words += ends[before.length] === "goal" ? ", then the goal" : `, then the end (${ends[before.length]})`;
     } else if (met.includes(step)) words = `reached the goal after ${step - last - 1} steps${place}`;
-    return `${round}${words}; expected ${data.noun} so far ${printed(earned[step].toPrecision(4))}`;
+    return `${round}${words}; ${expected ? "expected " : ""}${data.noun} so far ${printed(earned[step].toPrecision(4))}`;
   }
   advance() {
     this.step = Math.min(this.step + 1, this.run.at.length - 1);
@@ -189,6 +189,24 @@ addEventListener("keydown", (event) => {
   if (event.key === "Escape") { if (closed !== null) close(null); clearRunners(); if (picked !== null) pick(null); pin(null); }
   else if (/^[1-9]$/.test(event.key) && cards[event.key - 1]) pin(Number(event.key) - 1);
 });
+
+// Names of cells, such as r5c7, in sentences: pointing at one marks its place on the map.
+function markCells(sentence) {
+  const parts = sentence.textContent.split(/\b(r\d+c\d+)\b/);
+  if (parts.length < 2) return;
+  sentence.replaceChildren(...parts.map((part, i) => {
+    if (i % 2 === 0) return part;
+    const [row, column] = part.slice(1).split("c").map(Number), name = element("span", { className: "cell-name", textContent: part });
+    if (row >= world.rows || column >= world.columns) return part;
+    name.title = `row ${row}, column ${column}, counted from 0 at the top left`;
+    const scale = Number(overview.dataset.scale);
+    const frame = drawing("rect", { class: "pointed-cell", x: column * scale, y: row * scale, width: scale, height: scale });
+    name.addEventListener("pointerenter", () => get("runners").append(frame));
+    name.addEventListener("pointerleave", () => frame.remove());
+    return name;
+  }));
+}
+if (overview && world.block === 1) document.querySelectorAll(".card .words li, .card .about").forEach(markCells);
 
 // A plan that runs through the picture: a disc on the map, or words where there is no map.
 class Runner extends Stage {
@@ -467,7 +485,9 @@ if (get("distances")) get("distances").addEventListener("click", (event) => {
 // Close one of the things that may be closed, or open it again (null): cross it out on the map, and the plans that fail.
 let closed = null;
 function close(which) {
+  if (which !== null) { clearRunners(); if (playing.has(get("play"))) stop(get("play")); }
   closed = which;
+  mayPlay();
   const own = which === null ? null : data.closures[which];
   document.querySelectorAll("[data-close]").forEach((part) => part.setAttribute("aria-pressed", Number(part.dataset.close) === which));
   document.querySelectorAll(".hero [data-of], table.closing [data-of]").forEach((part) => part.classList.toggle("shut", own !== null && own.lost.includes(Number(part.dataset.of))));
@@ -476,6 +496,14 @@ function close(which) {
   if (overview) {
     get("moment").textContent = own ? printed(own.sentence) : "";
     overview.querySelectorAll(".closable").forEach((door) => door.classList.toggle("on", Number(door.dataset.close) === which));
+  }
+}
+// Runs were drawn with nothing closed, so nothing is played while something is.
+function mayPlay() {
+  const why = closed === null ? "" : `These runs are without the closure: open ${data.closures[closed].name} again to play them.`;
+  for (const button of document.querySelectorAll('#play, #play-all, #again-from-start, [data-do="play"]')) {
+    button.disabled = why !== "";
+    button.title = why;
   }
 }
 function toggleClosed(which) { close(closed === which ? null : which); }
