@@ -7,6 +7,7 @@ import pytest
 from commands import BAD_INPUT, DONE
 
 import manyways as mw
+from manyways.describe.wording import REWARDS, percent
 
 
 @pytest.fixture
@@ -47,7 +48,12 @@ def test_risk(manyways, plans):
     assert [row["mean"] for row in rows] == [card.mean for card in cards]
     answer = manyways("risk", "plans.mw")
     assert answer.code == DONE
-    assert f"Plan 1's worst place is {cards[0].worst.name}, on" in answer.words
+    for i, card in enumerate(cards, 1):
+        tail = card.returns.tail()
+        assert f"{tail.bound(REWARDS)}: {percent(tail.share)}" in answer.words
+        worst = card.worst.sentence(REWARDS, f"plan {i}'s")
+        assert worst in answer.words
+    assert "below 0" in answer.words
     mw.plan(mw.MDP.from_transitions([("a", "go", "b", 1.0, 0.0), ("b", "go", "a", 1.0, 1.0)]), 1).save("no-trips.mw")
     refused = manyways("risk", "no-trips.mw")
     assert refused.code == BAD_INPUT
@@ -59,6 +65,7 @@ def test_costs_are_shown_as_costs(manyways, here):
     mdp = mw.room_world(9, 2, seed=1)
     mw.plan(mdp.with_reward(-mdp.reward).minimising(), 1).save("costs.mw")
     mw.plan(mdp, 1).save("rewards.mw")
+    assert "above 0" not in manyways("risk", "costs.mw").words
     cost, reward = (manyways("risk", name, "--json").json for name in ("costs.mw", "rewards.mw"))
     assert (cost["counted_in"], reward["counted_in"]) == ("cost", "reward")
     assert cost["plans"][0]["mean"] == pytest.approx(-reward["plans"][0]["mean"])

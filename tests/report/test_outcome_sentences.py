@@ -31,8 +31,8 @@ TOLD = re.compile(
     rf"(?:; (?:(?P<twentieth>1 in 20 earns)|(?P<share>{PERCENT}) of its trips earn) (?P<low>{NUMBER})(?P<less> or less)?)?\."
 )
 WORST = re.compile(
-    rf"Its worst place is (?P<state>.+), on (?P<met>{PERCENT}) of its trips: from there it still earns (?P<ahead>{NUMBER}), "
-    rf"from the start (?P<first>{NUMBER})\."
+    rf"The worst place that at least 1 in 100 of its trips meet is (?P<state>.+) \((?P<met>{PERCENT}) of them\): from there a trip "
+    rf"still earns (?P<ahead>{NUMBER}), from the start (?P<first>{NUMBER})\."
 )
 
 
@@ -128,6 +128,14 @@ def test_one_trip(page):
                 assert is_number(worst["first"], mean), sentence
                 assert is_percent(worst["met"], episode.ever_meets(state)), sentence
                 assert is_number(worst["ahead"], float(ahead[episode.met == state][0])), sentence
+                as_bad = [
+                    n
+                    for n, to_come in zip(episode.met, ahead, strict=True)
+                    if to_come <= float(ahead[episode.met == state][0])
+                ]
+                assert all(n == state or episode.ever_meets(n) < 0.01 for n in as_bad), sentence
+                assert mdp.start[state] == 0, sentence
+                assert mean - float(ahead[episode.met == state][0]) >= 0.05 * abs(mean), sentence
             if trip:
                 assert is_number(trip["mean"], mean), sentence
                 assert as_lucky(trip.groupdict(), episode.returns_by_luck(i)), sentence

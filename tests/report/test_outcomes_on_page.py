@@ -67,7 +67,8 @@ def test_what_is_said_of_a_trip_is_so_for_many_trips(rooms, view):
         r"One trip earns (\S+) on average \(median (\S+)\); (1 in 20 earns|\S+ % of its trips earn) (\S+) or less\."
     )
     worst = re.compile(
-        r"Its worst place is (\S+), on (\S+) % of its trips: from there it still earns (\S+), from the start (\S+)\."
+        r"The worst place that at least 1 in 100 of its trips meet is (\S+) \((\S+) % of them\): from there a trip still earns "
+        r"(\S+), from the start (\S+)\."
     )
     ends, names = episode_ends(rooms.mdp), [rooms.mdp.state_name(s) for s in range(rooms.mdp.n_states)]
     for i, card in enumerate(view["cards"][:3]):
@@ -94,7 +95,7 @@ def test_what_is_said_of_changing_over(rooms, view):
                 continue
             found = mw.switching(rooms, i, j)
             assert f"can tell them apart after {found.watched:.0f} trip" in text
-            most = re.search(r"costs up to (\S+) in reward, at (\S+)\.", text)
+            most = re.search(r"loses up to (\S+) in reward, lost time included, at (\S+)\.", text)
             if most:
                 state = [rooms.mdp.state_name(s) for s in range(rooms.mdp.n_states)].index(most[2])
                 assert float(most[1]) == pytest.approx(found.cost[state], rel=0.01)
@@ -134,7 +135,7 @@ def test_without_trips_steps_are_watched_from_the_start():
         ]
     )
     texts = view_of(mw.plan(mdp, 2, slack=0.1))["data"]["changes"]
-    assert texts[0][1]["text"].startswith("Whoever watches where they go can tell them apart after the first step, ")
+    assert texts[0][1]["text"].startswith("Whoever watches can tell them apart after the first step, ")
 
 
 @needs_browser
@@ -183,4 +184,35 @@ def test_what_changing_over_costs_is_drawn(browser: Browser, report):
 )
 def test_where_many_trips_have_the_same_return_it_is_said_how_many(chances, told):
     returns = Returns(np.arange(len(chances), dtype=float), np.array(chances), 0.0)
-    assert outcomes._worst_told(returns, terms_of(mw.four_rooms(0))) == told
+    assert outcomes._tail_told(returns, terms_of(mw.four_rooms(0))) == told
+
+
+@pytest.mark.parametrize(("costs", "tail"), [(False, "earns 0.1 less"), (True, "costs 0.1 more")])
+def test_what_changes_from_then_on_has_the_sign_of_the_values_shown(costs, tail):
+    """2 per step and 1.9, or costs of 8 and 8.1: back again it is the other way round, and between equals nothing is said."""
+    rows = [("a", "go", "b", 1.0, 1.0), ("b", "on", "a", 1.0, 3.0), ("b", "off", "a", 1.0, 2.8)]
+    mdp = mw.MDP.from_transitions(rows)
+    if costs:
+        mdp = replace(mdp, reward=mdp.reward - 10, costs=True)
+    plans = mw.plan(mdp, 2, floor=-100.0)
+    assert plans.rewards[0] > plans.rewards[1]
+    worse, better = (outcomes._change(plans, None, i, 1 - i)["text"] for i in (0, 1))
+    back = tail.replace("less", "MORE").replace("more", "less").replace("MORE", "more")
+    assert worse.endswith(f"; from then on plan 2 {tail} per step.")
+    assert better.endswith(f" costs next to nothing anywhere; from then on plan 1 {back} per step.")
+    assert "from then on" not in outcomes._cost_told(plans, mw.switching(plans, 0, 0))
+
+
+def test_trips_that_are_alike_are_not_told_of_each_plan():
+    """Two ways of the same length to the goal, one of which may cost a little more: within 1 % that is the same."""
+    for extra, told in ((0.001, False), (1.0, True)):
+        rows = [
+            ("home", way, "shop", chance, -10.0 - more)
+            for way, chance, more in (("road", 0.5, 0.0), ("canal", 0.5, extra))
+        ]
+        rows += [("home", way, "home", 0.5, -10.0) for way in ("road", "canal")]
+        mdp = mw.MDP.from_transitions(
+            [*rows, ("shop", "again", "home", 1.0, 0.0)], start="home", labels={"goal": ["shop"]}
+        )
+        plans = mw.plan(mdp, 2, criterion=mw.Episodic(), floor=-100.0)
+        assert [len(sentences) == 1 for sentences in outcomes.trips_told(plans) or ()] == [told, told]
