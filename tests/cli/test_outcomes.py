@@ -23,7 +23,8 @@ def test_survival(manyways, plans):
     answer = manyways("survival", "plans.mw")
     assert answer.code == DONE
     assert all(found.sentence(j) in answer.words for j in range(len(found.closures)))
-    assert f"A trip of more than {found.deadline:,} steps does not count as reaching the goal." in answer.words
+    assert found.words.late in answer.words
+    assert "counts as one that misses the goal" in answer.words
     assert "No plan: " not in answer.words
     rows = manyways("survival", "plans.mw", "--json").json["closures"]
     assert [row["closed"] for row in rows] == [closure.name for closure in found.closures]

@@ -42,7 +42,7 @@ def survival(
 ) -> None:
     """Show which plans still work if something is closed.
 
-    A door, a region, a state, or an action that fails. Without options: each door, otherwise each passage of the map, otherwise each label of the map, otherwise each action.
+    A door, a region, a state, or an action that fails. Without options: each door, otherwise each passage of the map, otherwise each label of the map, otherwise each action that is no direction.
     """
     from manyways.plans import load
     from manyways.surviving import UNKNOWN
@@ -59,6 +59,7 @@ def survival(
                 "sentence": found.sentence(j),
                 "plans": [_outcome(found.closed, i, j) for i in range(plans.k)],
                 "replanned": _outcome(found.replanned, j),
+                "possible": _outcome(found.possible, j),
             }
             for j, name in enumerate(names)
         ]
@@ -69,28 +70,25 @@ def survival(
     from rich.table import Table
     from rich.text import Text
 
-    from manyways.describe.wording import counted, raised, terms_of
+    from manyways.describe.wording import raised
 
-    terms = terms_of(plans.mdp)
-    table = Table(title=Text(f"{plans.mdp.name}, closed: {_counted(found.open)}"), title_justify="left")
-    table.add_column("closed")
-    for i in range(plans.k):
-        table.add_column(f"plan {i + 1}", justify="right")
-    table.add_column(f"made for it ({terms.best} {terms.noun})", justify="right")
-    table.add_row("nothing", *(found.told(found.open, i) for i in range(plans.k)), found.told(found.best))
-    shown = [j for j in range(len(names)) if not found.hopeless[j]]
-    for j in shown:
-        table.add_row(
-            Text(names[j]), *(found.told(found.closed, i, j) for i in range(plans.k)), found.told(found.replanned, j)
-        )
-    console().print(table)
-    told = [found.hopeless_told(), *(found.sentence(j) for j in shown)]
-    earns = terms.verb == "earn"
-    failing = "; it earns nothing, but costs what it would have cost on balance" if earns else " and costs as usual"
-    told.append(f"A plan does not know what is closed and keeps trying: a step that fails stays where it is{failing}.")
-    if found.deadline:
-        told.append(f"A trip of more than {counted(found.deadline, 'step')} does not count as reaching the goal.")
-    if any(found.told(found.replanned, j) == UNKNOWN for j in shown):
+    words = found.words
+    shown = [j for j in range(len(names)) if not (found.hopeless[j] or found.harmless[j] or found.level[j])]
+    if shown:
+        table = Table(title=Text(f"{plans.mdp.name}, closed: {words.counted}"), title_justify="left")
+        table.add_column("closed")
+        for i in range(plans.k):
+            table.add_column(f"plan {i + 1}", justify="right")
+        table.add_column(f"made for it ({words.made_for})", justify="right")
+        at_home = [found.told(found.open, i) for i in range(plans.k)]
+        table.add_row("nothing", *at_home, found.told(found.possible_open))
+        for j in shown:
+            row = [found.told(found.closed, i, j) for i in range(plans.k)]
+            table.add_row(Text(names[j]), *row, found.told(found.possible, j))
+        console().print(table)
+    told = [*(found.sentence(j) for j in shown), words.level(), words.harmless(), words.hopeless()]
+    told += [f"A plan does not know what is closed and keeps trying. {words.failing}", words.late]
+    if any(found.told(found.possible, j) == UNKNOWN for j in shown):
         told.append(f"{raised(UNKNOWN)}: none was found for the model with this closure.")
     for sentence in filter(None, told):
         console().print(Text(sentence), soft_wrap=True)
@@ -237,7 +235,7 @@ def _closures(
 
 def _outcome(outcomes: Any, *at: int) -> dict[str, float | None]:
     """JSON has no NaN."""
-    return {name: _known(getattr(outcomes, name)[at]) for name in ("reaches", "steps", "values")}
+    return {name: _known(getattr(outcomes, name)[at]) for name in ("reaches", "steps", "values", "returns", "stuck")}
 
 
 def _card(card: Risk, sign: int, worse_than: float | None) -> dict[str, Any]:
@@ -258,8 +256,3 @@ def _card(card: Risk, sign: int, worse_than: float | None) -> dict[str, Any]:
 
 def _known(value: float) -> float | None:
     return float(value) if value == value else None
-
-
-def _counted(outcomes: Any) -> str:
-    reaches = outcomes.reaches
-    return "values of plans" if (reaches != reaches).all() else "steps to the goal, or the chance of reaching it"

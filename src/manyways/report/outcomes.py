@@ -21,7 +21,9 @@ from manyways.surviving import survival
 from manyways.types import Floats, Ints
 
 MOST_STATES, MOST_PLANS, MOST_CLOSURES = 2500, 12, 16
-"""Larger models and sets get none of this on the page; `manyways survival` and `manyways risk` have no such limits."""
+"""Larger models and sets get none of this on the page, except for closures; the commands have no such limits."""
+MOST_CLOSED = 150_000
+"""States times plans and closures: with more, fewer closures are on the page, or none."""
 USED = 1e-6
 """A closure that makes fewer steps fail than this, as a share of all steps, concerns no plan."""
 TIMED = 0.01
@@ -35,62 +37,54 @@ SAME = 0.01
 
 
 def closing(plans: PlanSet, canvas: Canvas | None) -> dict[str, Any] | None:
-    """A table of plans and closures, and what the script needs to close one in the picture. Closures that change no number in
-    the table are left out."""
-    if plans.mdp.n_states > MOST_STATES or plans.k > MOST_PLANS:
-        return None
+    """A table of plans and closures, and what the script needs to close one in the picture. Closures that make no plan worse are left
+    out, and those with which all do the same are in one sentence."""
     chosen = _that_matter(plans)
     if not chosen:
         return None
     found = survival(plans, chosen)
-    opened = [found.told(found.open, i) for i in range(plans.k)]
-    changing = [
-        j
-        for j in range(len(chosen))
-        if not found.hopeless[j] and [found.told(found.closed, i, j) for i in range(plans.k)] != opened
-    ]
-    if not changing:
+    words, shown = found.words, np.flatnonzero(~(found.harmless | found.hopeless | found.level)).tolist()
+    sentences = [sentence for sentence in (words.level(), words.hopeless()) if sentence]
+    if not shown and not words.level():
         return None
-    hopeless = found.hopeless_told()
-    if len(changing) < len(chosen):
-        chosen = [chosen[j] for j in changing]
-        found = survival(plans, chosen)
-    terms = terms_of(plans.mdp)
-    through = found.survivors if found.has_trips else np.ones((plans.k, len(chosen)), bool)
     return {
-        "heading": "steps to the goal, or the chance of reaching it" if found.has_trips else terms.noun,
-        "made_for": f"{terms.best} {terms.noun}",
-        "trips": found.has_trips,
-        "deadline": f"{found.deadline:,}",
-        "hopeless": hopeless,
+        "heading": words.counted,
+        "made_for": words.made_for,
+        "failing": words.failing,
+        "late": words.late,
+        "lost": words.lost,
+        "sentences": sentences,
         "rows": [
-            [{"text": found.told(found.closed, i, j), "lost": not through[i, j]} for j in range(len(chosen))]
+            [{"text": found.told(found.closed, i, j), "lost": not found.survivors[i, j]} for j in shown]
             for i in range(plans.k)
         ],
-        "replanned": [found.told(found.replanned, j) for j in range(len(chosen))],
-        "open": [*opened, found.told(found.best)],
-        "names": [closure.name for closure in chosen],
+        "possible": [found.told(found.possible, j) for j in shown],
+        "open": [*(found.told(found.open, i) for i in range(plans.k)), found.told(found.possible_open)],
+        "names": [chosen[j].name for j in shown],
         "data": [
             {
-                "name": closure.name,
+                "name": chosen[j].name,
                 "sentence": found.sentence(j),
-                "lost": np.flatnonzero(~through[:, j]).tolist(),
-                "cells": [] if canvas is None else _cells(closure, canvas),
+                "lost": np.flatnonzero(~found.survivors[:, j]).tolist(),
+                "cells": [] if canvas is None else _cells(chosen[j], canvas),
             }
-            for j, closure in enumerate(chosen)
+            for j in shown
         ],
     }
 
 
 def _that_matter(plans: PlanSet) -> list[Closure]:
-    """The closures that concern some plan, those first that concern plans most."""
+    """The closures that concern some plan, those first that concern plans most, as many as there is time for."""
+    most = min(MOST_CLOSURES, MOST_CLOSED // (plans.mdp.n_states * (plans.k + 2)))
+    if plans.k > MOST_PLANS or most < 1:
+        return []
     try:
         found = closures(plans.mdp)
     except SettingError:
         return []
     failing = np.array([(plans.occupancies @ closure.failing(plans.mdp)).max() for closure in found])
-    most = set(np.argsort(-failing, kind="stable")[:MOST_CLOSURES].tolist())
-    return [closure for j, closure in enumerate(found) if j in most and failing[j] > USED]
+    first = set(np.argsort(-failing, kind="stable")[:most].tolist())
+    return [closure for j, closure in enumerate(found) if j in first and failing[j] > USED]
 
 
 def _cells(closure: Closure, canvas: Canvas) -> list[int]:
