@@ -150,7 +150,7 @@ class Survival:
             for j in range(len(self.closures))
             for i in range(self.plans.k)
         ]
-        return ~np.array(worse, bool).reshape(len(self.closures), self.plans.k).any(axis=1)
+        return np.logical_not(np.array(worse, bool).reshape(len(self.closures), self.plans.k).any(axis=1))
 
     @property
     def level(self) -> Bools:

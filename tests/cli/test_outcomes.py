@@ -7,7 +7,7 @@ import pytest
 from commands import BAD_INPUT, DONE
 
 import manyways as mw
-from manyways.describe.wording import REWARDS, percent
+from manyways.describe.wording import REWARDS, number, percent
 
 
 @pytest.fixture
@@ -82,3 +82,21 @@ def test_team(manyways, plans):
     assert answer.code == DONE
     assert "2 agents; what counts happens within" in answer.words
     assert np.isfinite(mw.team(plans).first_visit)
+
+
+def test_a_plan_file_is_asked_within_its_own_limits(manyways, here):
+    """Its slack, its behaviour and its criterion, unless others are given."""
+    del here
+    mdp = mw.room_world(9, 2, seed=1)
+    plans = mw.plan(mdp, 2, slack=0.3, behaviour=mw.States())
+    plans.save("plans.mw")
+    given = mw.freedom(mdp, slack=0.3)
+    answer = manyways("freedom", "plans.mw")
+    assert f"Limits: at least {number(given.limits.floor)} per step, within 30 % of the best possible." in answer.words
+    assert all(found.sentence in answer.words for found in given.ranges)
+    assert "-0 to" not in answer.words
+    assert "within 5 % of the best possible" in manyways("freedom", "plans.mw", "--slack", "5%").words
+    ways = manyways("ways", "plans.mw", "--most", "2")
+    assert "within 30 % of the best" in ways.words
+    assert f"What is compared: {mw.States().describe()}." in ways.words
+    assert "differ only from cell to cell, count as different ways" in ways.words

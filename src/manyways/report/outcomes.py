@@ -45,7 +45,7 @@ def closing(plans: PlanSet, canvas: Canvas | None) -> dict[str, Any] | None:
     found = survival(plans, chosen)
     words, shown = found.words, np.flatnonzero(~(found.harmless | found.hopeless | found.level)).tolist()
     sentences = [sentence for sentence in (words.level(), words.hopeless()) if sentence]
-    if not shown and not words.level():
+    if not shown and not sentences:
         return None
     return {
         "heading": words.counted,
