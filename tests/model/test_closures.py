@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import manyways as mw
 from manyways.formats.text_maps import world_from_rows
+from manyways.gallery import example_file
 from manyways.model.episodes import episode_ends
 from manyways.model.regions import find_regions
 from manyways.model.trips import fewest_steps
@@ -196,8 +197,14 @@ def test_directions_are_no_closures(action, move):
     assert "action bus" in names
 
 
-def test_what_is_bad_to_be_in_and_what_is_most_of_the_map_are_not_closed():
-    """Rough ground costs more than the rest: nobody needs to close it. A street net of half of all cells is no passage."""
+def test_a_street_net_is_no_passage():
+    """The city's one passage has more than a quarter of all cells: nothing is left but "stop"."""
+    city = mw.read(f"{example_file('city.map')}?start=1,1&goal=46,29")
+    assert [closure.name for closure in mw.closures(city)] == ["action stop"]
+
+
+def test_what_is_bad_to_be_in_is_not_closed():
+    """Rough ground costs more than the rest: nobody needs to close it."""
     rows = ["S........", ".........", "..~~~~...", ".........", "........G"]
     field = world_from_rows([row.replace("~", ".") for row in rows], "field", enterable_walls=False)
     rough = np.array([rows[r][c] == "~" for r, c in (field.layout.position(s) for s in range(field.n_states))])

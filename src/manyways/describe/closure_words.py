@@ -105,7 +105,7 @@ class ClosureWords:
         if self.found.has_trips:
             lead = f"No plan was found that {self._does} with one of these closed"
         else:
-            lead = "With one of these closed every plan gets stuck, and no better plan was found"
+            lead = "With one of these closed every plan of the set gets stuck"
         return self._listed(lead, self.found.hopeless)
 
     def level(self) -> str:

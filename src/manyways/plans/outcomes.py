@@ -164,7 +164,7 @@ def _best_long_run(mdp: MDP, stands: Bools) -> Floats:
     """(N,) the policy of the highest mean reward in a model in which the long run depends on where a plan ends up.
 
     Each set of states in which a plan may stay for ever has a best long run of its own. Where to end up is a stopping problem, in
-    which stopping in such a set earns that. Where only what fails can be done (S,) `stands`, stopping is worth next to nothing.
+    which stopping in such a set earns that. Of costs, stopping where only what fails can be done (S,) `stands` is worth much less.
     """
     settled = np.full(mdp.n_states, -np.inf)
     staying: Ints = np.full(mdp.n_states, -1, np.int64)
@@ -177,9 +177,11 @@ def _best_long_run(mdp: MDP, stands: Bools) -> Floats:
         policy = Polytope(part).realised(answer)[0]
         settled[states] = float(answer.occupancy @ part.reward)
         staying[states] = np.flatnonzero(rows)[first_best(part, policy)]
-    known = np.isfinite(settled) & ~stands
-    low, high = (float(end(settled[known], initial=0.0)) for end in (np.min, np.max))
-    prize = np.where(known, OVER_VALUE * max(high - low, 1.0) + settled - low, 1e-6)
+    known = np.isfinite(settled)
+    low, high = float(settled[known].min()), float(settled[known].max())
+    span = max(high - low, 1e-6)
+    going_on = OVER_VALUE * span if mdp.costs else 0.0
+    prize = np.where(known, settled - low + 1e-3 * span + np.where(stands, 0.0, going_on), 0.0)
     return _stopping(mdp, np.isfinite(settled), prize, staying)
 
 
