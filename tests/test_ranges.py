@@ -91,3 +91,12 @@ def test_questions_that_mean_nothing():
     ):
         mw.freedom(bare, by={"x": [1.0, 2.0]})
     assert [each.name for each in mw.freedom(bare).ranges] == ["go"]
+
+
+def test_labels_of_no_state_are_no_places():
+    """FrozenLake ends at the goal within a step: no state has the label, and nobody can spend time there."""
+    lake = mw.read("gym:FrozenLake-v1")
+    assert not lake.labels["goal"].any()
+    names = [found.name for found in mw.freedom(lake, slack=0.2).ranges]
+    assert "goal" not in names
+    assert names

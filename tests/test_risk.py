@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
@@ -11,9 +12,9 @@ from hypothesis import strategies as st
 
 import manyways as mw
 from luck import trips_by_luck, within
-from manyways.describe.wording import REWARDS
+from manyways.describe.wording import COSTS, REWARDS
 from manyways.model.episodes import episode_ends
-from manyways.risks import unit_of
+from manyways.risks import Returns, unit_of
 from problems import random_accessible_mdp
 
 
@@ -127,4 +128,71 @@ def test_the_start_is_no_worst_place():
     ]
     (card,) = mw.risk(mw.plan(mw.MDP.from_transitions(rows, labels=labels, start="home"), 1))
     told = card.worst.sentence(REWARDS)
-    assert told == "Its worst place is mud, on 25 % of its trips: from there it still earns -2, from the start 2.25."
+    assert told == (
+        "The worst place that at least 1 in 100 of its trips meet is mud (25 % of them): from there a trip still earns -2, from "
+        "the start 2.25."
+    )
+
+
+def crossing(*ways: tuple[str, float, float], start: dict[str, float] | str = "home") -> mw.MDP:
+    """From home to one of some places, each with its chance and what leaving it earns; then to work, for 20, and home again."""
+    rows = [("home", "go", place, chance, 0.0) for place, chance, _ in ways]
+    rows += [(place, "on", "work", 1.0, earned) for place, _, earned in ways]
+    rows += [("work", "again", state, 1.0 if isinstance(start, str) else start[state], 20.0) for state in
+             ([start] if isinstance(start, str) else start)]  # fmt: skip
+    return mw.MDP.from_transitions(rows, labels={"goal": ["work"]}, start=start)
+
+
+@pytest.mark.parametrize(
+    ("ways", "worst"),
+    [
+        ([("road", 0.8, -1.0), ("mud", 0.2, -5.0)], "mud"),
+        ([("road", 0.8, -1.0), ("mud", 0.2, -1.5)], None),  # less than a twentieth is lost there
+        ([("road", 0.6, -1.0), ("mud", 0.2, -5.0), ("bog", 0.2, -5.0)], None),  # two are as bad
+        ([("road", 0.6, -1.0), ("mud", 0.2, -5.0), ("bog", 0.2, -5.0001)], None),  # as shown
+        ([("road", 0.795, -1.0), ("mud", 0.2, -5.0), ("bog", 0.005, -9.0)], "mud"),  # hardly any trip meets the bog
+    ],
+)
+def test_a_worst_place_is_told_if_it_is_the_only_one_and_much_worse(ways, worst):
+    (card,) = mw.risk(mw.plan(crossing(*ways), 1))
+    told = "" if card.worst is None else card.worst.sentence(REWARDS)
+    assert told.partition(" (")[0] == (
+        "" if worst is None else f"The worst place that at least 1 in 100 of its trips meet is {worst}"
+    )
+
+
+def test_one_of_several_starts_is_no_worst_place():
+    """Trips that start in the mud are worse off than any that comes from home: the mud is no place on the way."""
+    mdp = crossing(("road", 0.8, -1.0), ("mud", 0.2, -5.0), start={"home": 0.5, "mud": 0.5})
+    (card,) = mw.risk(mw.plan(mdp, 1))
+    assert card.worst is None
+
+
+def test_blurred_distributions_are_not_told_in_numbers():
+    """Rewards without a common unit and many steps: every step widens the bins. Rewards of 1 are exact."""
+    rng = np.random.default_rng(0)
+    for rewards, exact in ((rng.normal(size=60), False), (np.ones(60), True)):
+        rows = [(f"s{n}", "go", f"s{n + 1}", 0.9, rewards[n]) for n in range(60)]
+        rows += [(f"s{n}", "go", f"s{n}", 0.1, rewards[n]) for n in range(60)]
+        mdp = mw.MDP.from_transitions([*rows, ("s60", "again", "s0", 1.0, 50.0)], labels={"goal": ["s60"]}, start="s0")
+        (card,) = mw.risk(mw.plan(mdp, 1))
+        assert card.returns is not None
+        assert (card.returns.blur == 0.0) == exact
+        for share in (0.1, 0.001):
+            blurred = replace(card, returns=replace(card.returns, blur=share * card.spread))
+            assert (blurred.told is None) == (share > 0.02)
+
+
+@pytest.mark.parametrize(
+    ("costs", "told"),
+    [
+        ({15.0: 1.0}, None),
+        ({30.0: 0.91, 33.0: 0.063, 40.0: 0.027}, ("33 or more", 0.09)),
+        ({10.0: 0.94, 20.0: 0.06}, ("20", 0.06)),
+    ],
+)
+def test_the_worst_trips_are_told_with_their_share(costs, told):
+    """ "33 or more: 9 %": not 1 in 20, if 9 % of all trips cost 33 or more."""
+    values = -np.array(sorted(costs, reverse=True))
+    tail = Returns(values, np.array([costs[-value] for value in values]), 0.0).tail()
+    assert (None if tail is None else (tail.bound(COSTS), pytest.approx(tail.share))) == told

@@ -113,7 +113,8 @@ def freedom(
     criterion = default_criterion(mdp) if criterion is None else criterion
     task = settled_task(Polytope(mdp, criterion), MeanDivergence(), asked_limits(slack, floor, longer, randomised=True))
     weights = _weights(mdp, by)
-    word = "on" if by == "actions" or (by is None and not mdp.labels and mdp.layout is None) else "in"
+    named = any(mask.any() for mask in mdp.labels.values())
+    word = "on" if by == "actions" or (by is None and not named and mdp.layout is None) else "in"
     ends = None if task.criterion.discount < 1 else episode_ends(mdp)
     begun = iter(range(len(weights)))
 
@@ -172,9 +173,10 @@ def _weights(mdp: MDP, by: str | Mapping[str, ArrayLike] | None) -> dict[str, Fl
     """(N,) weights by name."""
     if isinstance(by, Mapping):
         return {str(name): _row(mdp, name, given) for name, given in by.items()}
-    by = by or ("labels" if mdp.labels else "regions" if mdp.layout is not None else "actions")
+    labels = {label: mask[mdp.choice_state] for label, mask in mdp.labels.items() if mask.any()}
+    by = by or ("labels" if labels else "regions" if mdp.layout is not None else "actions")
     if by == "labels":
-        groups = {label: mask[mdp.choice_state] for label, mask in mdp.labels.items()}
+        groups = labels
     elif by == "regions":
         regions = find_regions(mdp)
         groups = {name: (regions.of_state == i)[mdp.choice_state] for i, name in enumerate(regions.names)}

@@ -13,13 +13,13 @@ mean. What ends earn is told apart again where that is possible (`_Steps`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd, isfinite, sqrt
 
 import numpy as np
 from scipy import sparse
 
-from manyways.describe.wording import Terms, number, percent, short
+from manyways.describe.wording import ROUNDED, Terms, number, percent, short
 from manyways.errors import SettingError
 from manyways.kernels import returns
 from manyways.kernels.threads import one_blas_thread
@@ -46,6 +46,10 @@ DECIMALS = 6
 STATES_UP_TO = 50_000
 NOTICED = 0.01
 """The worst place on the way is one that at least this share of trips meets."""
+WORSE = 0.05
+"""A worst place is worth a sentence if at least this share of the value from the start is lost there."""
+BLURRED = 0.02
+"""A distribution that its bins widen by more than this share of its spread is not told in numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +77,42 @@ class Returns:
         """The chance that a trip ends with a return below a value."""
         return float(self.chances[self.values < value - 1e-9 * max(abs(value), 1.0)].sum())
 
+    def tail(self) -> Tail | None:
+        """How bad the worst twentieth of the trips is; where many trips have the same return, how many are as bad as that. None
+        if nearly all trips have one and the same return."""
+        total = float(self.chances.sum())
+        met = self.values[self.chances > ROUNDED * total]
+        low = self.quantile(0.05)
+        if low >= met[-1]:  # nearly all trips have the best return
+            if len(met) == 1:
+                return None
+            low = float(met[-2])
+        return Tail(low, float(self.chances[self.values <= low].sum()) / total, low > met[0])
+
+
+@dataclass(frozen=True)
+class Tail:
+    """The worst trips of a plan.
+
+    Attributes:
+        value: the highest return of any of them.
+        share: how many trips have this return or a lower one: about 1 in 20, unless many trips have the same return.
+        open: whether some have a lower one.
+    """
+
+    value: float
+    share: float
+    open: bool
+
+    def bound(self, terms: Terms) -> str:
+        """ "12 or less"; "33 or more" for a cost; "12" if no trip is worse."""
+        beyond = f" or {'less' if terms.sign > 0 else 'more'}" if self.open else ""
+        return f"{number(float(terms.shown(self.value)))}{beyond}"
+
 
 @dataclass(frozen=True)
 class WorstPlace:
-    """The state on the way from which least is still to come; not the start, if there is only one.
+    """Of the states that at least `NOTICED` of all trips meet, the one from which least is still to come.
 
     Attributes:
         state: its number.
@@ -85,6 +121,7 @@ class WorstPlace:
         to_come: the expected return from there to the end of the trip.
         at_start: the same at the start.
         reaches: the chance to reach the goal from there.
+        alone: whether no other such state is as bad, in the digits that are shown.
     """
 
     state: int
@@ -93,17 +130,17 @@ class WorstPlace:
     to_come: float
     at_start: float
     reaches: float
+    alone: bool
 
-    def sentence(self, terms: Terms, whose: str = "Its") -> str:
-        """What is still to come there; empty if that is no less than at the start, to a few digits, or on every trip."""
-        if self.met >= 1 or self.to_come >= self.at_start:
+    def sentence(self, terms: Terms, whose: str = "its") -> str:
+        """What is still to come there; empty if every trip meets it, if others are as bad, or if little is lost there."""
+        lost = self.at_start - self.to_come
+        if self.met >= 1 - 1e-9 or not self.alone or lost < WORSE * abs(self.at_start) or lost <= 0:
             return ""
         ahead, first = (number(float(terms.shown(value))) for value in (self.to_come, self.at_start))
-        if ahead == first:
-            return ""
         return (
-            f"{whose} worst place is {short(self.name)}, on {percent(self.met)} of its trips: from there it still {terms.verb}s "
-            f"{ahead}, from the start {first}."
+            f"The worst place that at least 1 in {round(1 / NOTICED)} of {whose} trips meet is {short(self.name)} "
+            f"({percent(self.met)} of them): from there a trip still {terms.verb}s {ahead}, from the start {first}."
         )
 
 
@@ -117,7 +154,7 @@ class Risk:
         mean, spread: mean and standard deviation of its return, if it surely ends; NaN otherwise.
         returns: its distribution; None in models where that would take too long.
         touches: the chance that it meets each label of the model, or ends in each way that the model names.
-        worst: the worst place on the way; None if trips may never end.
+        worst: the worst place on the way; None if trips may never end, or if no place is worse than a start.
     """
 
     reaches: float
@@ -127,6 +164,11 @@ class Risk:
     returns: Returns | None
     touches: dict[str, float]
     worst: WorstPlace | None
+
+    @property
+    def told(self) -> Returns | None:
+        """The distribution of the return, if its quantiles can be told in numbers."""
+        return self.returns if self.returns is not None and self.returns.blur <= BLURRED * self.spread else None
 
 
 def risk(plans: PlanSet, progress: Callable[[Progress], None] | None = None) -> tuple[Risk, ...]:
@@ -243,17 +285,29 @@ class _Steps:
 
 def _worst(mdp: MDP, trip: Trip, to_come: Floats) -> WorstPlace | None:
     likely = np.flatnonzero(trip.visits >= NOTICED)  # a state is met at most as often as it is visited
-    reaches = trip.solved(trip.goal)
-    for at in likely[np.argsort(to_come[likely], kind="stable")]:
-        unit = np.zeros(len(trip.start))
-        unit[at] = 1.0
-        met = float(trip.visits[at] / trip.solved(unit)[at])
-        if met >= NOTICED and trip.start[at] < 1:
-            state = int(trip.states[at])
-            first = float(trip.start @ to_come)
-            chance = float(np.clip(reaches[at], 0.0, 1.0))
-            return WorstPlace(state, mdp.state_name(state), min(met, 1.0), float(to_come[at]), first, chance)
-    return None
+    order = likely[np.argsort(to_come[likely], kind="stable")].tolist()
+    worst: WorstPlace | None = None
+    for at in order:
+        if worst is not None and number(float(to_come[at])) != number(worst.to_come):
+            break
+        met = _meets(trip, at)
+        if met < NOTICED:
+            continue
+        if worst is not None:
+            return replace(worst, alone=False)
+        if trip.start[at] > 0:
+            return None
+        state, first = int(trip.states[at]), float(trip.start @ to_come)
+        chance = float(np.clip(trip.solved(trip.goal)[at], 0.0, 1.0))
+        worst = WorstPlace(state, mdp.state_name(state), min(met, 1.0), float(to_come[at]), first, chance, True)
+    return worst
+
+
+def _meets(trip: Trip, at: int) -> float:
+    """The chance that a trip meets the state with this place in it."""
+    unit = np.zeros(len(trip.start))
+    unit[at] = 1.0
+    return float(trip.visits[at] / trip.solved(unit)[at])
 
 
 # ---- the distribution -------------------------------------------------------------------------

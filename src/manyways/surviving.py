@@ -1,8 +1,8 @@
 """Which plans survive: what each plan of a set still does if something is closed and nobody told it.
 
 For every plan and closure, from the chain of the plan in the closed model: the chance that a trip still reaches the goal, the
-steps of the trips that do, and the value of the plan; the same for a plan that was made with the closure known, and for the set,
-of which somebody may pick the best plan. A plan that meets the closed part keeps trying, because that is what its policy says.
+steps and the return of the trips that do, and the value of the plan; the same for plans that were made with the closure known. In
+models without trips, whether a plan is stuck. A plan that meets the closed part keeps trying, because that is what its policy says.
 
 A trip has a deadline, `PATIENCE` times the mean length of a trip of the slowest plan with nothing closed. One that comes later
 does not count as reaching the goal, and where a model's value is the long run of one trip after another, the next one begins then.
@@ -11,28 +11,27 @@ does not count as reaching the goal, and where a model's value is the long run o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
 
-from manyways.describe.wording import counted, joined, number_beside, percent, quantity, quoted, terms_of
-from manyways.errors import ManywaysError, NotWeaklyAccessible, SettingError, SolverError
+from manyways.describe.closure_words import ClosureWords
+from manyways.describe.wording import number, number_beside, percent, quantity, terms_of
+from manyways.errors import SettingError
 from manyways.kernels.threads import cores, one_blas_thread, side_by_side
 from manyways.methods import Progress, Watch
 from manyways.model.closures import Closure, closures
-from manyways.model.graph import levels_towards, reachable_from_start
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import chain
 from manyways.model.search import reachable
-from manyways.model.trips import Trips, trips_of
+from manyways.model.trips import NEVER, Trips
 from manyways.plans import PlanSet
-from manyways.polytope import Criterion, Polytope
+from manyways.plans.outcomes import Outcome, Setting, best_by_value, best_on_trips, outcome_of
+from manyways.polytope import Average, Criterion
 from manyways.polytope.twins import THREADS_FROM
-from manyways.types import Bools, Floats, Ints
+from manyways.types import Bools, Floats
 
-NEVER = 1e-6
-"""A plan that reaches the goal less often than this practically never does; one that misses it less often, practically always."""
 PATIENCE = 100
 """A trip that takes more than so many times as long as those of the slowest plan with nothing closed does not count as reaching
 the goal. Where moves slip, a plan surely comes out of every place, if only after 1e17 steps; such a place, met with a chance of
@@ -43,6 +42,11 @@ LONGER = 2.0
 """A plan that takes more than twice as long does not count as getting through."""
 
 
+FIELDS = len(Outcome._fields)
+LESS_SURE = 1e-3
+"""A plan that reaches the goal less often than with nothing closed by no more than this is as sure as before."""
+
+
 @dataclass(frozen=True, eq=False)
 class Outcomes:
     """What becomes of several plans, in arrays of one shape.
@@ -51,11 +55,17 @@ class Outcomes:
         reaches: the chance that a trip reaches the goal by the deadline; NaN in models without trips.
         steps: the mean number of steps of the trips that do; NaN where none does.
         values: by the criterion of the set; NaN where the plan has none, as a value per episode if no episode ends.
+        returns: the mean return of a trip, if it surely reaches the goal; NaN otherwise.
+        stuck: in models without trips, the chance that the closure keeps the plan for ever where it would leave otherwise.
+        place: the state in which it is then; NaN if none.
     """
 
     reaches: Floats
     steps: Floats
     values: Floats
+    returns: Floats
+    stuck: Floats
+    place: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +76,12 @@ class Survival:
         plans: the set.
         closures: the J closures.
         open: (k,) each plan with nothing closed.
-        best: () the best plan with nothing closed.
+        best: () the plan of the highest value with nothing closed.
+        possible_open: () the same with nothing closed.
         closed: (k, J) each plan with each closure.
-        replanned: (J,) the best plan for each closure, made with the closure known.
+        replanned: (J,) for each closure, the plan of the highest value made with the closure known.
+        possible: (J,) for each closure, the best plan made with the closure known: that of the highest value, on trips among the
+            surest ones; of costs, the one whose trips cost least. Where no better plan was found, the best one of the set.
         has_goal: whether trips have a goal; otherwise every end counts as one.
         deadline: a trip that takes more steps has not reached the goal; 0 in models without trips.
     """
@@ -77,8 +90,10 @@ class Survival:
     closures: tuple[Closure, ...]
     open: Outcomes
     best: Outcomes
+    possible_open: Outcomes
     closed: Outcomes
     replanned: Outcomes
+    possible: Outcomes
     has_goal: bool
     deadline: int
 
@@ -88,129 +103,108 @@ class Survival:
         return not bool(np.isnan(self.open.reaches).all())
 
     @property
+    def counts_cost(self) -> bool:
+        """Whether trips are told by what they cost; otherwise by their steps."""
+        return self.has_trips and self.plans.mdp.costs
+
+    @property
     def best_reaches(self) -> Floats:
         """(J,) the chance that the surest plan of the set still reaches the goal."""
         return self.closed.reaches.max(axis=0)
 
     @property
     def best_values(self) -> Floats:
-        """(J,) the value of the best plan of the set; NaN if none has one."""
-        known = np.where(np.isnan(self.closed.values), -np.inf, self.closed.values).max(axis=0)
+        """(J,) the value of the best plan of the set that is not stuck; NaN if none has one."""
+        known = np.where(np.isnan(self.closed.values) | (self.closed.stuck > NEVER), -np.inf, self.closed.values)
+        known = known.max(axis=0)
         return np.where(np.isfinite(known), known, np.nan)
 
     @property
     def survivors(self) -> Bools:
-        """(k, J) the plans that reach the goal as surely as with nothing closed, and in at most `LONGER` times the steps.
+        """(k, J) the plans that reach the goal as surely as with nothing closed, and in at most `LONGER` times the steps, or of
+        costs at most for so many times the cost. Without trips, those that are not stuck.
 
         Where moves slip, a plan that keeps trying a closed door comes round it by luck, after a long time."""
-        sure = (self.closed.reaches >= self.open.reaches[:, None] - NEVER) & (self.closed.reaches > NEVER)
-        late = self.closed.steps > LONGER * self.open.steps[:, None]
+        if not self.has_trips:
+            return ~(self.closed.stuck > NEVER)
+        sure = (self.closed.reaches >= self.open.reaches[:, None] - LESS_SURE) & (self.closed.reaches > NEVER)
+        if self.counts_cost:
+            late = -self.closed.returns > LONGER * np.abs(self.open.returns[:, None])
+        else:
+            late = self.closed.steps > LONGER * self.open.steps[:, None]
         return sure & ~late
 
     @property
     def hopeless(self) -> Bools:
-        """(J,) the closures with which no plan was found that reaches the goal."""
-        again = np.nan_to_num(self.replanned.reaches)
-        return (again <= NEVER) & (self.best_reaches <= NEVER) if self.has_trips else np.zeros(len(self.closures), bool)
-
-    def hopeless_told(self) -> str:
-        """What nobody can do anything about, in one sentence; empty if there is nothing."""
-        names = [self.closures[j].name for j in np.flatnonzero(self.hopeless)]
-        return f"No plan was found that {self._does} with one of these closed: {', '.join(names)}." if names else ""
-
-    def sentence(self, j: int) -> str:
-        """What happens if closure j (counted from 0) is closed, in plain words."""
-        told = self._closed_told(self.closures[j])
-        if not self.has_trips:
-            return f"{told}, {self._values_told(j)}."
-        if self.hopeless[j]:
-            return f"{told}, no plan at all {self._does}."
-        certain = self.closed.reaches[:, j] >= 1 - NEVER
-        sure = np.flatnonzero(self.survivors[:, j] & certain)
-        if len(sure):
-            return f"{told}, {self._who(sure, 'still ')}{self._steps_told(sure, j)}."
-        return f"{told}, {self._chance_told(j)}."
-
-    def _closed_told(self, closure: Closure) -> str:
-        """ "With the north passage closed", "With 'mud' closed" for a label, "If the action left fails"."""
-        if closure.choices.any():
-            return f"If the {closure.name} fails"
-        name = quoted(closure.name) if closure.name in self.plans.mdp.labels else f"the {closure.name}"
-        return f"With {name} closed"
-
-    def _chance_told(self, j: int) -> str:
-        """What the surest plan does, where none gets through for certain and in time."""
-        reaches, steps = self.closed.reaches[:, j], self.closed.steps[:, j]
-        if reaches.max() <= NEVER:
-            would = f"; {self._made_for_it} would" if self.replanned.reaches[j] > NEVER else ""
-            return f"no plan of the set {self._does}{would}"
-        likely = int(np.lexsort((np.nan_to_num(steps, nan=np.inf), -reaches))[0])
-        if reaches[likely] >= 1 - NEVER:
-            return f"plan {likely + 1} {self._does} only by luck{self._steps_told(np.array([likely]), j)}"
-        chance = percent(float(reaches[likely]))
-        surest = np.flatnonzero([percent(float(other)) == chance for other in reaches])
-        who, most = self._who(surest), " most often," if len(surest) < self.plans.k else ""
-        told = f"{who}{most} in {chance} of all trips"
-        again = float(self.replanned.reaches[j])
-        return told if np.isnan(again) else f"{told}; {self._made_for_it} does in {percent(again)}"
-
-    def _who(self, which: Ints, still: str = "") -> str:
-        """ "plans 1 and 3 reach the goal", "every plan still reaches the goal"."""
-        if len(which) == self.plans.k > 1:
-            return f"every plan {still}{self._does}"
-        return f"plan{'s' * (len(which) > 1)} {_numbers(which)} {still}{self._do if len(which) > 1 else self._does}"
+        """(J,) the closures with which no plan was found that reaches the goal or, without trips, that is not stuck."""
+        if self.has_trips:
+            return (np.nan_to_num(self.possible.reaches) <= NEVER) & (self.best_reaches <= NEVER)
+        return (self.closed.stuck > 1 - NEVER).all(axis=0) & ~(self.possible.stuck <= 1 - NEVER)
 
     @property
-    def _made_for_it(self) -> str:
-        """The plan that was made with the closure known. It has the best value, but maybe not the best chance or length."""
-        terms = terms_of(self.plans.mdp)
-        return f"one made for the {terms.best} {terms.noun} with this closure"
+    def harmless(self) -> Bools:
+        """(J,) the closures with which no plan does worse than with nothing closed, in what is told."""
+        worse = [
+            self.told(self.closed, i, j) != self.told(self.open, i)
+            and (_rank(self, self.closed, i, j) < _rank(self, self.open, i) or not self.survivors[i, j])
+            for j in range(len(self.closures))
+            for i in range(self.plans.k)
+        ]
+        return np.logical_not(np.array(worse, bool).reshape(len(self.closures), self.plans.k).any(axis=1))
 
     @property
-    def _does(self) -> str:
-        return "reaches the goal" if self.has_goal else "comes to an end"
-
-    @property
-    def _do(self) -> str:
-        return "reach the goal" if self.has_goal else "come to an end"
-
-    def _steps_told(self, sure: Ints, j: int) -> str:
-        """The steps of plans that reach the goal for certain, and those of the plan made for it if it does so too."""
-        steps, again = self.closed.steps[sure, j], float(self.replanned.steps[j])
-        if np.isnan(steps).all() or np.isnan(again):
-            return ""
-        least = f", {'at best ' if len(sure) > 1 else ''}in {counted(float(np.nanmin(steps)), 'step')}"
-        chance = float(self.replanned.reaches[j])
-        if chance < 1 - NEVER:
-            return f"{least}; {self._made_for_it} does in {percent(chance)} of all trips"
-        return f"{least}; {self._made_for_it} takes {counted(again, 'step')}"
-
-    def _values_told(self, j: int) -> str:
-        terms, best, again = terms_of(self.plans.mdp), float(self.best_values[j]), float(self.replanned.values[j])
-        if np.isnan(best):
-            return f"no plan of the set has a {terms.noun}"
-        told = f"the best plan of the set has a {terms.noun} of {self._value_told(best)}"
-        return told if np.isnan(again) else f"{told}; {self._made_for_it} has {self._value_told(again)}"
+    def level(self) -> Bools:
+        """(J,) the closures with which every plan does the same in what is told, and no better plan was found."""
+        rows = [
+            {self.told(self.possible, j), *(self.told(self.closed, i, j) for i in range(self.plans.k))}
+            for j in range(len(self.closures))
+        ]
+        return np.array([len(row) == 1 for row in rows], bool) & ~self.hopeless
 
     def told(self, outcomes: Outcomes, *at: int) -> str:
-        """One outcome in a table: steps to the goal, the chance of reaching it where it may be missed, a value without trips."""
-        reaches, steps, value = (float(row[at]) for row in (outcomes.reaches, outcomes.steps, outcomes.values))
-        if np.isnan(reaches if self.has_trips else value):
-            return UNKNOWN
+        """One outcome in a table: steps to the goal, or the cost of a trip, and the chance of reaching it where it may be missed; a
+        value without trips."""
+        reaches, steps, value, returns, stuck, _ = (float(row[at]) for row in _fields(outcomes))
         if not self.has_trips:
-            return self._value_told(value)
+            if stuck > NEVER:
+                return "stuck" if stuck > 1 - NEVER else f"{percent(stuck)} stuck"
+            return UNKNOWN if np.isnan(value) else self.value_told(value)
+        if np.isnan(reaches):
+            return UNKNOWN
         if reaches < 1 - NEVER:
             return percent(reaches)
+        if self.counts_cost:
+            return number(float(terms_of(self.plans.mdp).shown(returns)))
         return f"{steps:.1f}" if steps < 100 else quantity(steps)
 
-    def _value_told(self, value: float) -> str:
+    def value_told(self, value: float) -> str:
         """A value beside those of the plans with nothing closed."""
         known = np.abs(self.open.values[np.isfinite(self.open.values)])
         return number_beside(float(terms_of(self.plans.mdp).shown(value)), float(known.max(initial=0.0)))
 
+    @property
+    def words(self) -> ClosureWords:
+        """Headings, keys and sentences."""
+        return ClosureWords(self)
 
-def _numbers(plans: Ints) -> str:
-    return joined([str(i + 1) for i in plans])
+    def sentence(self, j: int) -> str:
+        """What happens if closure j (counted from 0) is closed, in plain words."""
+        return self.words.sentence(j)
+
+    def hopeless_told(self) -> str:
+        """What nobody can do anything about, in one sentence; empty if there is nothing."""
+        return self.words.hopeless()
+
+
+def _fields(outcomes: Outcomes) -> tuple[Floats, ...]:
+    return (
+        outcomes.reaches, outcomes.steps, outcomes.values, outcomes.returns, outcomes.stuck, outcomes.place
+    )  # fmt: skip
+
+
+def _rank(found: Survival, outcomes: Outcomes, *at: int) -> tuple[float, float]:
+    """How good an outcome is in what is told: pairs that compare."""
+    return rank(Outcome(*(float(row[at]) for row in _fields(outcomes))), found.plans.mdp.costs)
 
 
 def survival(
@@ -236,38 +230,40 @@ def survival(
             raise SettingError(f"the closure {closure.name!r} is of another model than the plans for {mdp.name}")
     watch = Watch(None, progress)
     with one_blas_thread():
-        trips = trips_of(mdp)
-        deadline = 0 if trips is None else _deadline(trips, plans.policies)
-        at_home = [_outcome(mdp, trips, criterion, policy, deadline) for policy in plans.policies]
+        free = Setting.of(mdp)
+        deadline = 0 if free.trips is None else _deadline(free.trips, plans.policies)
+        at_home = [outcome_of(free, criterion, policy, deadline) for policy in plans.policies]
         used = [_used(mdp, policy) for policy in plans.policies]
         done: list[Closure] = []
 
-        def under(closure: Closure) -> tuple[list[tuple[float, float, float]], tuple[float, float, float]]:
+        def under(closure: Closure) -> tuple[list[Outcome], tuple[Outcome, Outcome]]:
             watch.check()
-            model = closure.applied(mdp)
-            ends, changed = trips_of(model), closure.failing(mdp) > 0
+            setting = Setting.of(mdp, closure)
+            changed = setting.failing > 0
             row = [
-                _outcome(model, ends, criterion, policy, deadline) if (own & changed).any() else known
+                outcome_of(setting, criterion, policy, deadline) if (own & changed).any() else known
                 for policy, own, known in zip(plans.policies, used, at_home, strict=True)
             ]
-            replanned = _replanned(model, ends, criterion, deadline)
+            made = _made(setting, criterion, row, deadline)
             done.append(closure)
             watch.tell(len(done), len(chosen), float("nan"), "closing")
-            return row, replanned
+            return row, made
 
         threads = cores() if mdp.n_states >= THREADS_FROM else 1
         found = side_by_side(under, chosen, threads)
-        rows, again = [row for row, _ in found], [replanned for _, replanned in found]
-    columns = np.array(rows).transpose(1, 0, 2) if rows else np.empty((plans.k, 0, 3))
+        best, possible_open = _made(free, criterion, at_home, deadline)
+    columns = np.array([row for row, _ in found]).reshape(len(chosen), plans.k, FIELDS)
     return Survival(
-        plans,
-        chosen,
-        _outcomes(np.array(at_home)),
-        _outcomes(np.array(_replanned(mdp, trips, criterion, deadline))),
-        _outcomes(columns),
-        _outcomes(np.array(again).reshape(-1, 3)),
-        trips is not None and trips.named_goal,
-        deadline,
+        plans=plans,
+        closures=chosen,
+        open=_outcomes(np.array(at_home)),
+        best=_outcomes(np.array(best)),
+        possible_open=_outcomes(np.array(possible_open)),
+        closed=_outcomes(columns.transpose(1, 0, 2)),
+        replanned=_outcomes(np.array([made[0] for _, made in found]).reshape(-1, FIELDS)),
+        possible=_outcomes(np.array([made[1] for _, made in found]).reshape(-1, FIELDS)),
+        has_goal=free.trips is not None and free.trips.named_goal,
+        deadline=deadline,
     )
 
 
@@ -285,54 +281,34 @@ def _deadline(trips: Trips, policies: Floats) -> int:
     return ceil(PATIENCE * max(1.0, *(trips.of(policy).length for policy in policies)))
 
 
-def _outcome(
-    mdp: MDP, trips: Trips | None, criterion: Criterion, policy: Floats, deadline: int
-) -> tuple[float, float, float]:
-    """Chance of reaching the goal, steps to it, value."""
-    reaches = steps = np.nan
-    if trips is not None:
-        trip = trips.of(policy)
-        found = trip.within(deadline, trips.passing(trip))
-        reaches, steps = found.chance, found.steps
-        if trip.surely_ends and trips.restarts and criterion.discount == 1:
-            # The long run is one trip after another.
-            visits = np.zeros(mdp.n_states)
-            visits[trip.states] = found.visits
-            time = policy * visits[mdp.choice_state]
-            return reaches, steps, float(criterion.values(mdp, (time / time.sum())[None])[0])
-    try:
-        value = float(criterion.values(mdp, criterion.occupancy(mdp, policy)[None])[0])
-    except SolverError:
-        value = np.nan
-    return reaches, steps, value if np.isfinite(value) else np.nan
+def _made(setting: Setting, criterion: Criterion, known: list[Outcome], deadline: int) -> tuple[Outcome, Outcome]:
+    """The outcomes of the plans of the highest value, and of the best as in `possible`: never worse than those that are `known`."""
+    policy, costs = best_by_value(setting, criterion), setting.plain.costs
+    found = [] if policy is None else [outcome_of(setting, criterion, policy, deadline)]
+    by_value = max([*found, *known], key=lambda one: (-_stuck(one) if costs else 0.0, _or_least(one.values)))
+    if setting.trips is not None and not (found and rank(found[0], costs)[0] == 1 and not costs):
+        policy = best_on_trips(setting, setting.model.reward - _worth_of_a_step(criterion, by_value))
+        found += [] if policy is None else [outcome_of(setting, criterion, policy, deadline)]
+    return by_value, max([*found, *known], key=lambda one: rank(one, costs))
 
 
-def _replanned(model: MDP, trips: Trips | None, criterion: Criterion, deadline: int) -> tuple[float, float, float]:
-    """The outcome of the best plan for a closed model; NaN if none is found."""
-    kept = reachable_from_start(model)
-    part = model if kept.all() else model.restricted_to(kept)
-    try:
-        try:
-            polytope = Polytope(part, criterion)
-        except NotWeaklyAccessible:
-            polytope = Polytope(_never_lost(part, trips_of(part)), criterion)
-        _, best = criterion.settled(polytope)
-        found = polytope.realised(best.vertex)[0]
-    except ManywaysError:
-        return np.nan, np.nan, np.nan
-    policy = np.zeros(model.n_choices)
-    policy[model.first_choice[:-1]] = 1.0  # whatever it does where it never is
-    policy[kept[model.choice_state]] = found
-    return _outcome(model, trips, criterion, policy, deadline)
+def _worth_of_a_step(criterion: Criterion, best: Outcome) -> float:
+    """What a step must earn on a trip to be worth its time; nothing where trips count and not the time that they take."""
+    return float(np.nan_to_num(best.values)) if criterion == Average() else 0.0
 
 
-def _never_lost(mdp: MDP, trips: Trips | None) -> MDP:
-    """The model in which a trip begins again where it can no longer end, so that the long-run mean does not depend on the
-    start."""
-    if trips is None or not trips.restarts:
-        return mdp
-    ending = np.logical_or.reduceat(trips.ends > 0, mdp.first_choice[:-1])
-    lost = levels_towards(mdp, ending) < 0
-    if not lost.any() or (mdp.start[lost] > 0).any():
-        return mdp
-    return replace(mdp, transitions=mdp.leading_back(lost[mdp.choice_state]), source=None)
+def rank(outcome: Outcome, costs: bool) -> tuple[float, float]:
+    """How good an outcome is, as a pair that compares: on trips first the chance of reaching the goal, then the value, or the cost
+    of a trip. Whoever is stuck may pay little, but has not done anything for it; who earns nothing does no worse than that."""
+    if np.isnan(outcome.reaches):
+        return -_stuck(outcome) if costs else 0.0, _or_least(outcome.values)
+    sure = 1.0 if outcome.reaches >= 1 - NEVER else outcome.reaches
+    return sure, _or_least(outcome.returns if costs else outcome.values) if sure == 1 else 0.0
+
+
+def _stuck(outcome: Outcome) -> float:
+    return outcome.stuck if outcome.stuck > NEVER else 0.0
+
+
+def _or_least(value: float) -> float:
+    return -np.inf if np.isnan(value) else value

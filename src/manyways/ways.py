@@ -19,7 +19,7 @@ from os import PathLike
 
 import numpy as np
 
-from manyways.behaviours import BEHAVIOURS, Behaviour, StateActions
+from manyways.behaviours import BEHAVIOURS, Behaviour, StateActions, States
 from manyways.errors import SettingError, check_integer, check_number
 from manyways.formats import read
 from manyways.methods import Progress, VertexAscent, Watch
@@ -68,6 +68,14 @@ class Ways:
         if self.like is None:
             return f"At least {found}; more were not looked for."
         return f"{found}; one more would be like way {self.like + 1} (distance {self.distances[-1]:.2f})."
+
+    @property
+    def counted_as(self) -> str:
+        """What counts as different, in plain words."""
+        what = f"What is compared: {self.behaviour.describe()}."
+        if self.mdp.layout is None or not isinstance(self.behaviour, (StateActions, States)):
+            return what
+        return f"{what} Plans that take the same way, and differ only from cell to cell, count as different ways."
 
 
 def how_many(

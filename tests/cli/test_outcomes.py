@@ -7,6 +7,7 @@ import pytest
 from commands import BAD_INPUT, DONE
 
 import manyways as mw
+from manyways.describe.wording import REWARDS, number, percent
 
 
 @pytest.fixture
@@ -22,7 +23,8 @@ def test_survival(manyways, plans):
     answer = manyways("survival", "plans.mw")
     assert answer.code == DONE
     assert all(found.sentence(j) in answer.words for j in range(len(found.closures)))
-    assert f"A trip of more than {found.deadline:,} steps does not count as reaching the goal." in answer.words
+    assert found.words.late in answer.words
+    assert "counts as one that misses the goal" in answer.words
     assert "No plan: " not in answer.words
     rows = manyways("survival", "plans.mw", "--json").json["closures"]
     assert [row["closed"] for row in rows] == [closure.name for closure in found.closures]
@@ -47,7 +49,12 @@ def test_risk(manyways, plans):
     assert [row["mean"] for row in rows] == [card.mean for card in cards]
     answer = manyways("risk", "plans.mw")
     assert answer.code == DONE
-    assert f"Plan 1's worst place is {cards[0].worst.name}, on" in answer.words
+    for i, card in enumerate(cards, 1):
+        tail = card.returns.tail()
+        assert f"{tail.bound(REWARDS)}: {percent(tail.share)}" in answer.words
+        worst = card.worst.sentence(REWARDS, f"plan {i}'s")
+        assert worst in answer.words
+    assert "below 0" in answer.words
     mw.plan(mw.MDP.from_transitions([("a", "go", "b", 1.0, 0.0), ("b", "go", "a", 1.0, 1.0)]), 1).save("no-trips.mw")
     refused = manyways("risk", "no-trips.mw")
     assert refused.code == BAD_INPUT
@@ -59,6 +66,7 @@ def test_costs_are_shown_as_costs(manyways, here):
     mdp = mw.room_world(9, 2, seed=1)
     mw.plan(mdp.with_reward(-mdp.reward).minimising(), 1).save("costs.mw")
     mw.plan(mdp, 1).save("rewards.mw")
+    assert "above 0" not in manyways("risk", "costs.mw").words
     cost, reward = (manyways("risk", name, "--json").json for name in ("costs.mw", "rewards.mw"))
     assert (cost["counted_in"], reward["counted_in"]) == ("cost", "reward")
     assert cost["plans"][0]["mean"] == pytest.approx(-reward["plans"][0]["mean"])
@@ -74,3 +82,21 @@ def test_team(manyways, plans):
     assert answer.code == DONE
     assert "2 agents; what counts happens within" in answer.words
     assert np.isfinite(mw.team(plans).first_visit)
+
+
+def test_a_plan_file_is_asked_within_its_own_limits(manyways, here):
+    """Its slack, its behaviour and its criterion, unless others are given."""
+    del here
+    mdp = mw.room_world(9, 2, seed=1)
+    plans = mw.plan(mdp, 2, slack=0.3, behaviour=mw.States())
+    plans.save("plans.mw")
+    given = mw.freedom(mdp, slack=0.3)
+    answer = manyways("freedom", "plans.mw")
+    assert f"Limits: at least {number(given.limits.floor)} per step, within 30 % of the best possible." in answer.words
+    assert all(found.sentence in answer.words for found in given.ranges)
+    assert "-0 to" not in answer.words
+    assert "within 5 % of the best possible" in manyways("freedom", "plans.mw", "--slack", "5%").words
+    ways = manyways("ways", "plans.mw", "--most", "2")
+    assert "within 30 % of the best" in ways.words
+    assert f"What is compared: {mw.States().describe()}." in ways.words
+    assert "differ only from cell to cell, count as different ways" in ways.words

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import manyways as mw
 from manyways.formats.text_maps import world_from_rows
+from manyways.gallery import example_file
 from manyways.model.episodes import episode_ends
 from manyways.model.regions import find_regions
 from manyways.model.trips import fewest_steps
@@ -68,8 +69,11 @@ def test_what_people_would_close():
     assert doors[0].name.endswith(" rooms")
     assert len({closure.name for closure in doors}) == 12
     assert all(closure.states.sum() == 1 for closure in doors)
-    assert [closure.name for closure in mw.closures(mw.read("gym:FrozenLake-v1"))] == [
-        f"action {name}" for name in mw.read("gym:FrozenLake-v1").action_names
+    lake = mw.read("gym:FrozenLake-v1")  # its actions are directions, and holes are bad enough
+    with pytest.raises(mw.SettingError, match="no doors, passages, labels or actions to close that people"):
+        mw.closures(lake)
+    assert [closure.name for closure in mw.closures(lake, actions=True)] == [
+        f"action {name}" for name in lake.action_names
     ]
     with pytest.raises(mw.SettingError, match="no doors, passages, labels or actions to close"):
         mw.closures(mw.MDP.from_transitions([("a", "go", "a", 1.0, 0.0)]))
@@ -172,3 +176,43 @@ def test_closed_passages_of_a_field_are_those_that_it_has():
     field = study_world("field:802")
     names = {name for name in find_regions(field).names if "passage" in name}
     assert {closure.name for closure in mw.closures(field)} == names
+
+
+@pytest.mark.parametrize(
+    ("action", "move"),
+    [
+        ("down", True),
+        ("South-East", True),
+        ("up left", True),
+        ("go_left", True),
+        ("drop off", False),
+        ("lift", False),
+        ("go", False),
+    ],
+)
+def test_directions_are_no_closures(action, move):
+    rows = [("a", action, "b", 1.0, 0.0), ("a", "bus", "b", 1.0, 0.0), ("b", "back", "a", 1.0, 1.0)]
+    names = [closure.name for closure in mw.closures(mw.MDP.from_transitions(rows))]
+    assert (f"action {action}" not in names) == move
+    assert "action bus" in names
+
+
+def test_a_street_net_is_no_passage():
+    """The city's one passage has more than a quarter of all cells: nothing is left but "stop"."""
+    city = mw.read(f"{example_file('city.map')}?start=1,1&goal=46,29")
+    assert [closure.name for closure in mw.closures(city)] == ["action stop"]
+
+
+def test_what_is_bad_to_be_in_is_not_closed():
+    """Rough ground costs more than the rest: nobody needs to close it."""
+    rows = ["S........", ".........", "..~~~~...", ".........", "........G"]
+    field = world_from_rows([row.replace("~", ".") for row in rows], "field", enterable_walls=False)
+    rough = np.array([rows[r][c] == "~" for r, c in (field.layout.position(s) for s in range(field.n_states))])
+    for worse, expected in ((-3.0, False), (0.0, True)):
+        reward = field.reward + worse * rough[field.choice_state]
+        mdp = replace(field, reward=reward, labels={**field.labels, "rough": rough})
+        try:
+            found = [closure.name for closure in mw.closures(mdp)]
+        except mw.SettingError:
+            found = []
+        assert ("rough" in found) == expected

@@ -31,8 +31,8 @@ TOLD = re.compile(
     rf"(?:; (?:(?P<twentieth>1 in 20 earns)|(?P<share>{PERCENT}) of its trips earn) (?P<low>{NUMBER})(?P<less> or less)?)?\."
 )
 WORST = re.compile(
-    rf"Its worst place is (?P<state>.+), on (?P<met>{PERCENT}) of its trips: from there it still earns (?P<ahead>{NUMBER}), "
-    rf"from the start (?P<first>{NUMBER})\."
+    rf"The worst place that at least 1 in 100 of its trips meet is (?P<state>.+) \((?P<met>{PERCENT}) of them\): from there a trip "
+    rf"still earns (?P<ahead>{NUMBER}), from the start (?P<first>{NUMBER})\."
 )
 
 
@@ -128,6 +128,14 @@ def test_one_trip(page):
                 assert is_number(worst["first"], mean), sentence
                 assert is_percent(worst["met"], episode.ever_meets(state)), sentence
                 assert is_number(worst["ahead"], float(ahead[episode.met == state][0])), sentence
+                as_bad = [
+                    n
+                    for n, to_come in zip(episode.met, ahead, strict=True)
+                    if to_come <= float(ahead[episode.met == state][0])
+                ]
+                assert all(n == state or episode.ever_meets(n) < 0.01 for n in as_bad), sentence
+                assert mdp.start[state] == 0, sentence
+                assert mean - float(ahead[episode.met == state][0]) >= 0.05 * abs(mean), sentence
             if trip:
                 assert is_number(trip["mean"], mean), sentence
                 assert as_lucky(trip.groupdict(), episode.returns_by_luck(i)), sentence
@@ -177,7 +185,9 @@ def closed(mdp: MDP, closure: Closure) -> MDP:
 
 
 def outcome_holds(page: Page, mdp: MDP, policy: Floats, text: str) -> bool:
-    if not page.view["closing"]["trips"]:
+    if episode_ends(mdp) is None:
+        if text == "stuck":
+            return is_stuck(page.mdp, mdp, policy)
         criterion = page.truth.plans.criterion
         value = float(Truth(SimpleNamespace(mdp=mdp, k=1, policies=policy[None], criterion=criterion)).rewards[0])  # pyright: ignore[reportArgumentType]
         if text == "nearly 0":
@@ -190,6 +200,20 @@ def outcome_holds(page: Page, mdp: MDP, policy: Floats, text: str) -> bool:
     there = mdp.labels["goal"] if "goal" in mdp.labels and not mdp.ends else np.zeros(mdp.n_states, bool)
     chance, steps = episode.reached_within(slowest(page), there[episode.met])
     return is_percent(text, chance) if text.endswith("%") else chance >= 1 - 1e-6 and is_steps(text, steps)
+
+
+def is_stuck(plain: MDP, mdp: MDP, policy: Floats) -> bool:
+    """Whether the policy surely ends where it goes on with nothing closed: from every state that it may come to, it may come to one
+    that it never leaves in the closed model, but in the plain one."""
+    taken = policy > 0
+    step, free = (sparse.csr_array(policy[taken, None] * m.transitions[taken].toarray()) for m in (mdp, plain))
+    own = np.repeat(np.arange(mdp.n_states), np.diff(mdp.first_choice))[taken]
+    into = sparse.csr_array((np.ones(len(own)), (own, np.arange(len(own)))), shape=(mdp.n_states, len(own)))
+    step, free = sparse.csr_array(into @ step), sparse.csr_array(into @ free)
+    alone = [s for s in range(mdp.n_states) if step[[s]].indices.tolist() == [s] and free[[s]].indices.tolist() != [s]]
+    at_last = np.isin(np.arange(mdp.n_states), alone)
+    met, towards = reachable(step, mdp.start > 0), reachable(sparse.csr_array(step.T), at_last)
+    return bool(towards[met].all())
 
 
 def slowest(page: Page) -> int:

@@ -30,6 +30,28 @@ from manyways.types import Bools, Floats
 DOOR = "door"
 NO_PLACES = ("start", "init", "deadlock", GOAL)
 """Labels that are no obstacles on the way."""
+DIRECTIONS = frozenset(
+    [
+        "north",
+        "south",
+        "east",
+        "west",
+        "northeast",
+        "northwest",
+        "southeast",
+        "southwest",
+        "left",
+        "right",
+        "up",
+        "down",
+        "forward",
+        "forwards",
+        "back",
+        "backward",
+        "backwards",
+    ]
+)
+"""Moves, which do not fail everywhere at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +110,9 @@ def closures(
 ) -> tuple[Closure, ...]:
     """What may be closed in a model, one closure for each.
 
-    Without arguments: each door (label "door"), otherwise each corridor of the map, otherwise each label of the map,
-    otherwise each action; labels of other models may be no places, such as "broken". Without those that hold the start, the goal or another state in which every episode ends.
+    Without arguments: each door (label "door"), otherwise each corridor of the map, otherwise each label of the map in whose
+    states no less is earned than elsewhere, otherwise each action that is no direction; labels of other models may be no places,
+    such as "broken". Without those that hold the start, the goal or another state in which every episode ends.
 
     Args:
         labels: one or several labels, or True for all. On a map, each connected part of a label is a closure of its own.
@@ -125,18 +148,33 @@ def _likely(mdp: MDP) -> tuple[Closure, ...]:
     elif mdp.layout is not None:
         found = [_at_states(mdp, name, mask) for name, mask in corridors(mdp, find_regions(mdp), ends)]
     if mdp.layout is not None and not _without(found, ends):
-        found = [closure for label in mdp.labels if label not in NO_PLACES for closure in _parts(mdp, label)]
+        kept = [label for label in mdp.labels if label not in NO_PLACES and not _is_bad(mdp, mdp.labels[label])]
+        found = [closure for label in kept for closure in _parts(mdp, label)]
     if not _without(found, ends):
-        found = [_action(mdp, name) for name in mdp.action_names] if len(mdp.action_names) > 1 else []
+        names = [name for name in mdp.action_names if not _is_direction(name)]
+        found = [_action(mdp, name) for name in names] if len(mdp.action_names) > 1 else []
         # What can only be done where a trip is over already is on nobody's way.
         found = [closure for closure in found if not over[mdp.choice_state[closure.choices]].all()]
     if not (kept := _without(found, ends)):
         raise SettingError(
-            f"{mdp.name} has no doors, passages, labels or actions to close; ",
-            in_python="name what to close: closures(mdp, states=[...])",
-            on_command_line="name what to close with --states",
+            f"{mdp.name} has no doors, passages, labels or actions to close that people would think of; ",
+            in_python="name what to close: closures(mdp, states=[...]) or closures(mdp, actions=True)",
+            on_command_line="name what to close with --label, --region, --state or --action",
         )
     return tuple(kept)
+
+
+def _is_direction(action: str) -> bool:
+    """Whether an action is a move in a direction: "down", "south-east", "up left", "go_left"."""
+    words = action.lower().replace("_", " ").replace("-", " ").split()
+    words = words[1:] if words[:1] in (["go"], ["move"]) else words
+    return bool(words) and all(word in DIRECTIONS for word in words)
+
+
+def _is_bad(mdp: MDP, mask: Bools) -> bool:
+    """Whether the best that can be earned in a step is typically less in the marked states than in the others."""
+    best = np.maximum.reduceat(mdp.reward, mdp.first_choice[:-1])
+    return bool(mask.any() and not mask.all() and np.median(best[mask]) < np.median(best[~mask]))
 
 
 def _without(found: Sequence[Closure], ends: Bools) -> list[Closure]:

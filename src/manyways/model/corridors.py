@@ -23,6 +23,8 @@ from manyways.types import Bools, Ints
 PASSAGE = "passage"
 SMALL = 0.1
 """A room of less than this share of the largest one may be a part of a corridor."""
+LARGE = 0.25
+"""What has more than this share of all cells is no corridor: without it there would be no map left."""
 
 
 def corridors(mdp: MDP, regions: MapRegions, fixed: Bools) -> list[tuple[str, Bools]]:
@@ -42,6 +44,7 @@ def corridors(mdp: MDP, regions: MapRegions, fixed: Bools) -> list[tuple[str, Bo
             found += _divided(touching, own, passage)
     if not found:
         found = [np.array([one]) for one in np.flatnonzero(passage & kept)]
+    found = [own for own in found if area[own].sum() <= LARGE * area.sum()]
     named = zip(_names(regions, found, area, passage), found, strict=True)
     return sorted(((name, np.isin(regions.of_state, own)) for name, own in named), key=lambda one: int(one[1].argmax()))
 

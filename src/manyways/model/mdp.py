@@ -316,7 +316,7 @@ class MDP:
             raise ModelError(f"cannot restrict the model: {self._where(choice)} leads out of the kept states")
         if self.start[~keep].sum() > 0:
             raise ModelError("cannot restrict the model: the start distribution lies partly outside the kept states")
-        return self._part(keep, rows)
+        return self.part(keep, rows)
 
     def without(self, *, states: Any = None, labels: Any = None, actions: Any = None, choices: Any = None) -> MDP:
         """The model whose plans never enter or do what is banned, with certainty; see `manyways.model.bans`.
@@ -336,9 +336,9 @@ class MDP:
         Example:
             >>> mdp.without(labels="wall", actions=["left", "up"], choices=[("home", "bus")])
         """
-        return self._part(*allowed(self, states, labels, actions, choices))
+        return self.part(*allowed(self, states, labels, actions, choices))
 
-    def _part(self, states: Bools, choices: Bools) -> MDP:
+    def part(self, states: Bools, choices: Bools) -> MDP:
         """The model on the marked states (S,) and choices (N,), which never lead out of these states."""
         counts = np.add.reduceat(choices.astype(np.int64), self.first_choice[:-1])[states]
         return replace(
@@ -384,7 +384,7 @@ class MDP:
         _, first = np.unique(np.column_stack([self.choice_state, self.reward]), axis=0, return_index=True)
         different = ~restart
         different[first] = True
-        return again if different.all() else again._part(np.ones(self.n_states, bool), different)
+        return again if different.all() else again.part(np.ones(self.n_states, bool), different)
 
     def leading_back(self, choices: Bools) -> Sparse:
         """(N, S) the transitions, if some (N,) choices led back to the start distribution."""

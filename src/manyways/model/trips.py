@@ -32,6 +32,8 @@ FAR = 56
 their way, at most 1 / e are so e mean lengths later."""
 LONGEST = 1e5
 """For a mean length, trips break off after so many steps on average."""
+NEVER = 1e-6
+"""A plan that reaches the goal less often than this practically never does; one that misses it less often, practically always."""
 UNFINISHED, HARDLY = 1e-13, 1e-20
 """Trips are followed until fewer than this are on their way, and not on from a state where fewer than that are."""
 
