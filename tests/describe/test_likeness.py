@@ -128,3 +128,17 @@ def test_plans_alike_only_in_what_is_compared_are_not_called_the_same():
     plans = replace(plans, distances=np.zeros((2, 2)))
     assert GRADES[survey_of(plans).likeness.grade(0, 1)] == "the same in what is compared, but on different ways"
     assert not any("Nearly the same" in sentence for portrait in portraits(plans) for sentence in portrait.sentences)
+
+
+def test_plans_that_differ_only_in_actions_of_the_same_effect_are_alike():
+    lake = mw.read("gym:FrozenLake-v1")
+    first, names = lake.first_choice, lake.action_names
+    policies = np.zeros((2, lake.n_choices))
+    policies[:, first[:-1]] = 1.0
+    for plan, action in enumerate(("down", "right")):  # both lead to the same three places from the start
+        here = slice(first[0], first[1])
+        policies[plan, here] = [names[lake.actions[x]] == action for x in range(first[0], first[1])]
+    likeness = survey_of(plan_set(lake, list(policies))).likeness
+    assert likeness.distances[0, 1] > 0.01
+    assert likeness.same_effect(0, 1)
+    assert likeness.alike(0, 1)

@@ -12,11 +12,13 @@ def test_choices_that_lead_to_the_same_states_and_bring_the_same_have_one_number
     dense = lake.transitions.toarray()
     for x in range(lake.n_choices):
         for y in range(x):
-            same = lake.choice_state[x] == lake.choice_state[y] and np.array_equal(dense[x], dense[y])
+            same = lake.choice_state[x] == lake.choice_state[y] and np.allclose(dense[x], dense[y], rtol=0, atol=1e-12)
             same = same and lake.reward[x] == lake.reward[y]
             same = same and all(ends[x] == ends[y] for ends in lake.ends.values())
             assert (numbers[x] == numbers[y]) == same
-    assert len(np.unique(numbers)) < lake.n_choices
+    at = lake.first_choice[0]  # at the start, beside two shores
+    down, right = (next(x for x in range(at, at + 4) if lake.action_name(x) == name) for name in ("down", "right"))
+    assert numbers[down] == numbers[right]
     assert numbers.max() + 1 == len(np.unique(numbers))
 
 

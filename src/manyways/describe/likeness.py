@@ -12,8 +12,10 @@ clearly different or very different only if both distances are large enough for 
 through it differ by less than a quarter. This is known only for models with a goal and at least two regions.
 
 Models without a map, and maps with fewer than 8 rows or columns, have no such comparisons; there the words depend on the distance
-of the set alone: plans are different from `Behaviour.apart` on. There is one exception. Plans without a map that nearly always act by the same rule (`describe.rules`) differ only
-in the states that they are in, however large their distance is.
+of the set alone: plans are different from `Behaviour.apart` on. There are two exceptions. Plans without a map that nearly always act
+by the same rule (`describe.rules`) differ only in the states that they are in, however large their distance is. And plans on a map
+that differ only in actions with the same effect, such as two directions in which a slippery lake lets nobody go, are alike: nobody
+who watches can tell them apart. Without a map the names of actions may matter to somebody, whatever they do.
 
 Behaviours with few groups, such as `Regions`, have smaller distances: each behaviour says from which distance on ways are
 different (`Behaviour.apart`), and distances are taken in proportion to that.
@@ -28,10 +30,11 @@ from math import inf
 
 import numpy as np
 
-from manyways.behaviours import Behaviour, Near
+from manyways.behaviours import Behaviour, Grouping, Near
 from manyways.describe.rules import Rule
 from manyways.describe.subject import Plans
 from manyways.errors import SettingError
+from manyways.model.effects import by_effect
 from manyways.objectives.divergence import pairwise_divergences
 from manyways.types import Bools, Floats
 
@@ -47,18 +50,20 @@ NEARLY_SAME, SIMILAR, CLEAR = 0.01, 0.2, 0.45
 OTHER_PASSAGES = 0.1
 """Plans that take other passages are not called similar from this distance of `Near` on."""
 
+SAME_EFFECT = "different in actions that have the same effect, and otherwise the same"
 SAME_RULE = "in different states, but act by the same rule"
 GRADES = (
     "nearly the same",
     "similar",
     "different cell by cell, but nearly the same way",
+    SAME_EFFECT,
     SAME_RULE,
     "the same in what is compared, but on different ways",
     "different",
     "clearly different",
     "very different",
 )
-ALIKE = 4
+ALIKE = 5
 """The first grades, as many as this, are those of plans that are alike."""
 
 
@@ -72,6 +77,7 @@ class Likeness:
         radius: the radius of `near`, in words: "2 cells", "1.2 m".
         passages: (k, k) whether two plans take the same passages; None if that is not known.
         rules: (k, k) whether two plans act by the same rule; None without rules.
+        effects: (k, k) whether two plans spend their time on choices with the same effects; None without a map.
     """
 
     distances: Floats
@@ -79,6 +85,7 @@ class Likeness:
     radius: str
     passages: Bools | None
     rules: Bools | None
+    effects: Bools | None = None
 
     @property
     def apart(self) -> Floats:
@@ -106,20 +113,26 @@ class Likeness:
         own = float(self.distances[one, other])
         near = inf if self.near is None else float(self.near[one, other])
         if own < NEARLY_SAME:
-            return 0 if self.near is None or near < SIMILAR else 4
+            return 0 if self.near is None or near < SIMILAR else 5
+        if self.effects is not None and self.effects[one, other]:
+            return 3
         if own >= SIMILAR and self.same_way(one, other):
             return 2
         parted = self.passages is not None and not self.passages[one, other]
         if own < Behaviour.apart or near < (OTHER_PASSAGES if parted else SIMILAR):
             return 1
         if self.rules is not None and self.rules[one, other]:
-            return 3
+            return 4
         least = min(own, near)
-        return 5 if least < SIMILAR else 6 if least < CLEAR else 7
+        return 6 if least < SIMILAR else 7 if least < CLEAR else 8
 
     def alike(self, one: int, other: int) -> bool:
         """Whether two plans are the same but for small differences."""
         return self.grade(one, other) < ALIKE
+
+    def same_effect(self, one: int, other: int) -> bool:
+        """Whether nobody who watches two plans can tell them apart."""
+        return GRADES[self.grade(one, other)] == SAME_EFFECT
 
     def act_alike(self, one: int, other: int) -> bool:
         """Whether two plans are alike only in that they act by the same rule."""
@@ -133,13 +146,17 @@ def likeness_of(plans: Plans, chances: Sequence[Floats | None], rules: Sequence[
         passages = np.stack([np.abs(np.stack(known) - own).max(axis=1) < QUARTER for own in known])
     by_rule = None if rules is None else np.array([[one.same_as(other) for other in rules] for one in rules])
     layout, distances = plans.mdp.layout, plans.distances * (Behaviour.apart / plans.behaviour.apart)
-    if layout is None or min(layout.shape) < NARROW:
+    if layout is None:
         return Likeness(distances, None, "", passages, by_rule)
+    effects = pairwise_divergences(Grouping(by_effect(plans.mdp)).forward(plans.occupancies)) < NEARLY_SAME
+    if min(layout.shape) < NARROW:
+        return Likeness(distances, None, "", passages, by_rule, effects)
     cells = max(max(layout.shape) / NEARBY, 1.0)
     metres = None if layout.metres_per_cell is None else cells * layout.metres_per_cell
     radius = f"{cells:.2g} cell{'' if cells == 1 else 's'}" if metres is None else f"{metres:.2g} m"
     try:
         nearby = Near(cells if metres is None else metres).on(plans.mdp)
     except SettingError:  # no move can be made both ways
-        return Likeness(distances, None, "", passages, by_rule)
-    return Likeness(distances, pairwise_divergences(nearby.forward(plans.occupancies)), radius, passages, by_rule)
+        return Likeness(distances, None, "", passages, by_rule, effects)
+    near = pairwise_divergences(nearby.forward(plans.occupancies))
+    return Likeness(distances, near, radius, passages, by_rule, effects)

@@ -1,6 +1,6 @@
 """The arrays that the compiled loops of `manyways.polytope.paired_sweeps` share, in groups.
 
-S states, N choices; chunks and tiles are ranges of states (`paired_passes`).
+S states, N choices; chunks and tiles are ranges of states (`paired_passes`). What is no `Ints` is unsigned; see `polytope.sweeps`.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from manyways.types import Bools, Floats, Ints
 class Model(NamedTuple):
     """The choices of each state, from `first` (S + 1,), and their transitions as CSR arrays."""
 
-    first: Ints
-    indptr: Ints
-    indices: Ints
+    first: np.ndarray
+    indptr: np.ndarray
+    indices: np.ndarray
     data: Floats
 
 
 class Rows(NamedTuple):
     """A policy's rows packed in the order of the sweeps; see `kernels.sweeps`."""
 
-    begin: Ints
-    target: Ints
+    begin: np.ndarray
+    target: np.ndarray
     weight: Floats
     inverse: Floats
     later: Floats
-    ahead: Ints
+    ahead: np.ndarray
 
 
 class Layout(NamedTuple):
@@ -49,13 +49,13 @@ class Layout(NamedTuple):
         stale: (chunks,) whether a chunk must be laid out anew.
     """
 
-    order: Ints
-    place: Ints
-    likely: Ints
-    child: Ints
-    sibling: Ints
-    laid: Ints
-    longest: Ints
+    order: np.ndarray
+    place: np.ndarray
+    likely: np.ndarray
+    child: np.ndarray
+    sibling: np.ndarray
+    laid: np.ndarray
+    longest: np.ndarray
     room: Ints
     nearest: Ints
     farthest: Ints

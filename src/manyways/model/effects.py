@@ -12,6 +12,9 @@ from manyways.kernels.compiler import compiled
 from manyways.model.mdp import MDP
 from manyways.types import Floats, Ints
 
+ROUNDING = 1e-12
+"""Probabilities, and rewards relative to their size, that differ by less are equal."""
+
 
 def by_effect(mdp: MDP) -> Ints:
     """(N,) a number for each choice, from 0; choices of one state with the same effect have the same number."""
@@ -31,7 +34,8 @@ def _number(first: Ints, leads: Floats, brings: Floats, found: Ints) -> None:
         for x in range(first[s], first[s + 1]):
             found[x] = -1
             for other in range(first[s], x):
-                if leads[other] == leads[x] and brings[other] == brings[x]:
+                same = abs(leads[other] - leads[x]) <= ROUNDING
+                if same and abs(brings[other] - brings[x]) <= ROUNDING * abs(brings[x]):
                     found[x] = found[other]
                     break
             if found[x] < 0:

@@ -58,10 +58,10 @@ class PairedSweeps(LargeSweeps):
         self._model = Model(self._first, *self._arrays)
         self._packed = Rows(*self._rows)
         longest = np.maximum.reduceat(np.diff(mdp.transitions.indptr), mdp.first_choice[:-1]).astype(np.uint32)
-        by_chunk = (np.empty(chunks, np.int64) for _ in range(3))
+        nearest, farthest, last = (np.empty(chunks, np.int64) for _ in range(3))
         self._layout = Layout(
             self._order, self._place, self._likely, self._child, self._sibling, np.empty(n, np.uint32), longest,
-            np.zeros(chunks + 1, np.int64), *by_chunk, np.empty(chunks, bool),
+            np.zeros(chunks + 1, np.int64), nearest, farthest, last, np.empty(chunks, bool),
         )  # fmt: skip
         self._tiles = np.empty(tiles), np.empty(tiles, bool), np.empty((2, tiles), bool)
         self._steps_of_times = np.empty(n)

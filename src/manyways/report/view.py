@@ -212,9 +212,12 @@ def _difference(survey: Survey) -> str:
     share = "go nearly the same way" if likeness.near is not None else "are alike"
     named = []
     for group in groups:
-        by_rule = all(likeness.act_alike(*pair) for pair in combinations(group, 2))
-        numbers = joined([str(plan + 1) for plan in group])
-        named.append(f"plans {numbers} {'act by the same rule' if by_rule else share}")
+        inside, words = list(combinations(group, 2)), share
+        if all(likeness.act_alike(*pair) for pair in inside):
+            words = "act by the same rule"
+        elif all(likeness.same_effect(*pair) for pair in inside):
+            words = "differ only in actions that have the same effect"
+        named.append(f"plans {joined([str(plan + 1) for plan in group])} {words}")
     return f"{raised('; '.join(named))}; all other pairs are really different."
 
 
