@@ -13,8 +13,8 @@ def test_choices_that_lead_to_the_same_states_and_bring_the_same_have_one_number
     for x in range(lake.n_choices):
         for y in range(x):
             same = lake.choice_state[x] == lake.choice_state[y] and np.allclose(dense[x], dense[y], rtol=0, atol=1e-12)
-            same = same and lake.reward[x] == lake.reward[y]
-            same = same and all(ends[x] == ends[y] for ends in lake.ends.values())
+            same = same and np.isclose(lake.reward[x], lake.reward[y], rtol=1e-9, atol=0)
+            same = same and all(np.isclose(ends[x], ends[y], rtol=1e-9, atol=0) for ends in lake.ends.values())
             assert (numbers[x] == numbers[y]) == same
     at = lake.first_choice[0]  # at the start, beside two shores
     down, right = (next(x for x in range(at, at + 4) if lake.action_name(x) == name) for name in ("down", "right"))
