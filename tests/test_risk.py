@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 import manyways as mw
 from luck import trips_by_luck, within
@@ -196,3 +197,51 @@ def test_the_worst_trips_are_told_with_their_share(costs, told):
     values = -np.array(sorted(costs, reverse=True))
     tail = Returns(values, np.array([costs[-value] for value in values]), 0.0).tail()
     assert (None if tail is None else (tail.bound(COSTS), pytest.approx(tail.share))) == told
+
+
+def by_next_state() -> list[tuple]:
+    """A trip of one step, which costs 1 or 3 by where it leads."""
+    return [
+        ("out", "go", "near", 0.5, -1.0),
+        ("out", "go", "far", 0.5, -3.0),
+        ("near", "on", "out", 1.0, 0.0),
+        ("far", "on", "out", 1.0, 0.0),
+    ]
+
+
+def test_no_distribution_is_told_of_rewards_that_depend_on_where_a_step_leads(tmp_path):
+    mdp = mw.MDP.from_transitions(by_next_state(), labels={"goal": ["near", "far"]})
+    assert mdp.averaged
+    plans = mw.plan(mdp, 1, slack=0.1)
+    (card,) = mw.risk(mw.load(plans.save(tmp_path / "plans.mw")))
+    assert card.mean == pytest.approx(-2.0)
+    assert card.averaged
+    assert card.told is None
+    flat = mw.MDP.from_transitions(
+        [(*row[:4], -2.0 * (row[0] == "out")) for row in by_next_state()], labels={"goal": ["near", "far"]}
+    )
+    assert not flat.averaged
+    assert mw.risk(mw.plan(flat, 1, slack=0.1))[0].told.quantile(0.5) == -2.0
+    assert not mdp.with_reward(mdp.reward).averaged
+    assert mdp.minimising().averaged
+
+
+def test_rewards_that_are_known_from_how_a_trip_ends_are_told():
+    plans = mw.plan("gym:FrozenLake-v1", 1, slack=0.1)
+    assert plans.mdp.averaged
+    assert mw.risk(plans)[0].told is not None
+
+
+def test_every_way_to_give_rewards_by_next_state_is_noticed(tmp_path):
+    table = tmp_path / "table.csv"
+    rows = "\n".join(f"{s},{a},{t},{p},{r}" for s, a, t, p, r in by_next_state())
+    table.write_text(f"state,action,next,prob,reward\n{rows}\n")
+    chances = np.array([[[0.5, 0.5]], [[0.5, 0.5]]])
+    by_next = np.array([[[1.0, 3.0]], [[1.0, 3.0]]])
+    explored = mw.explore(0, lambda _: ["go"], lambda s, _: [(0.5, 1 - s, 1.0), (0.5, s, 2.0)])
+    dense = mw.MDP.from_dense(chances, by_next)
+    csr = mw.MDP.from_csr(sparse.csr_array(chances[:, 0]), sparse.csr_array(by_next[:, 0]), [0, 1, 2])
+    for mdp in (mw.read(str(table)), explored, dense, csr):
+        assert mdp.averaged
+    assert not mw.MDP.from_dense(chances, by_next.mean(axis=2)).averaged
+    assert not mw.MDP.from_csr(csr.transitions, csr.reward, [0, 1, 2]).averaged

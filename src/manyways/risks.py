@@ -7,7 +7,8 @@ which keeps the mean and adds at most a quarter of a squared bin to the variance
 deviation of that.
 
 The reward of a step is the mean reward of its choice: where a reward depends on where a step leads, the model has only the
-mean. What ends earn is told apart again where that is possible (`_Steps`).
+mean. What ends earn is told apart again where that is possible (`_Steps`); otherwise the distribution of such a model is that of sums
+of means, and is not told in numbers.
 """
 
 from __future__ import annotations
@@ -155,6 +156,7 @@ class Risk:
         returns: its distribution; None in models where that would take too long.
         touches: the chance that it meets each label of the model, or ends in each way that the model names.
         worst: the worst place on the way; None if trips may never end, or if no place is worse than a start.
+        averaged: whether what a step earns depends on where it leads, of which the model has only the mean.
     """
 
     reaches: float
@@ -164,11 +166,13 @@ class Risk:
     returns: Returns | None
     touches: dict[str, float]
     worst: WorstPlace | None
+    averaged: bool = False
 
     @property
     def told(self) -> Returns | None:
         """The distribution of the return, if its quantiles can be told in numbers."""
-        return self.returns if self.returns is not None and self.returns.blur <= BLURRED * self.spread else None
+        sharp = self.returns is not None and self.returns.blur <= BLURRED * self.spread
+        return self.returns if sharp and not self.averaged else None
 
 
 def risk(plans: PlanSet, progress: Callable[[Progress], None] | None = None) -> tuple[Risk, ...]:
@@ -222,7 +226,7 @@ def _card(mdp: MDP, trips: Trips, policy: Floats) -> Risk:
         spread = sqrt(max(float(trip.start @ squares) - mean**2, 0.0))
         worst = _worst(mdp, trip, to_come)
     found = _distribution(steps, trip, to_come, mean, spread) if trip.surely_ends and isfinite(mean + spread) else None
-    return Risk(trip.reaches, never, mean, spread, found, touches, worst)
+    return Risk(trip.reaches, never, mean, spread, found, touches, worst, mdp.averaged and not steps.by_end)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,12 +238,14 @@ class _Steps:
         chance: (U,) how likely it is there.
         reward: (U,).
         step: (U, R + 1) CSR, the chance of each next state, the end included.
+        by_end: whether it is known what each earns from how it ends.
     """
 
     owner: Ints
     chance: Floats
     reward: Floats
     step: Sparse
+    by_end: bool = False
 
     @staticmethod
     def of(mdp: MDP, trips: Trips, trip: Trip, policy: Floats) -> _Steps:
@@ -274,7 +280,7 @@ class _Steps:
             which.append(ending)
         own = np.concatenate(which)
         step = sparse.csr_array(sparse.vstack(rows))
-        return _Steps(self.owner[own], self.chance[own], np.concatenate(rewards).round(12), step)
+        return _Steps(self.owner[own], self.chance[own], np.concatenate(rewards).round(12), step, by_end=True)
 
     def squares(self, to_come: Floats) -> Floats:
         """(R + 1,) what each step adds to the mean square of the return: r^2 + 2 r (what is to come after it)."""

@@ -129,7 +129,9 @@ def risk(
     if any(_varies(card.touches[label]) for card in cards for label in card.touches):
         console().print(_touched_table(cards))
     if any(card.returns is not None and card.told is None for card in cards):
-        print("-: known too coarsely to be told in numbers.")
+        why = "what steps earn depends on where they lead, and the model has only the mean of it"
+        coarse = "known too coarsely to be told in numbers"
+        print(f"-: {why if any(card.averaged for card in cards) else coarse}.")
     for i, card in enumerate(cards, 1):
         if card.worst is not None and (worst := card.worst.sentence(terms, f"plan {i}'s")):
             console().print(Text(worst), soft_wrap=True)

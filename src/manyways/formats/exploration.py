@@ -79,6 +79,7 @@ def explore(
         state_names=[state_name(state) for state in found.states],
         labels={label: found.marked(has) for label, has in (labels or {}).items()},
         variables=fields_of(found.states, variables),
+        averaged=found.averaged,
         name=name,
     )
 
@@ -147,6 +148,8 @@ class _Exploration:
         self.action_number: dict[Hashable, int] = {action: i for i, action in enumerate(first_actions)}
         self._number: dict[Hashable, int] = {}
         self._first = dict(start) if isinstance(start, Mapping) else {start: 1.0}
+        self.averaged = False
+        """Whether the reward of some outcome depends on the next state."""
         self._chosen = 0
         self._clear()
         for state in self._first:
@@ -199,6 +202,7 @@ class _Exploration:
 
     def _add_choice(self, at: int, action: Hashable, outcomes: Iterable[Any]) -> None:
         total = earned = 0.0
+        rewards = set()
         for outcome in outcomes:
             chance, target, reward = _checked(outcome, self.states[at], action)
             total += chance
@@ -206,6 +210,7 @@ class _Exploration:
                 self._targets.append(self.number(target))
                 self._weights.append(chance)
                 earned += chance * reward
+                rewards.add(reward)
         if abs(total - 1) > SUMS_TO_ONE:
             where = f"action {_short(action)} in state {_short(self.states[at])}"
             raise ModelError(
@@ -214,6 +219,7 @@ class _Exploration:
         self._begins.append(len(self._targets))
         self._actions.append(self.action_number.setdefault(action, len(self.action_number)))
         self._rewards.append(earned)
+        self.averaged |= len(rewards) > 1
         self._chosen += 1
 
     def _taken(self) -> _Piece:

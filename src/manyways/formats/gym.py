@@ -222,6 +222,9 @@ def _model(table: _Table, start: Floats, details: _Details, action_names: tuple[
         """(N,) sums by choice; 0 for the choices that stay, which come last."""
         return np.append(np.bincount(choice, amount[taken], minlength=len(keys)), np.zeros(len(stays)))
 
+    least, most = np.full(len(keys), np.inf), np.full(len(keys), -np.inf)
+    np.minimum.at(least, choice, table.reward[taken])
+    np.maximum.at(most, choice, table.reward[taken])
     moving = sparse.csr_array(
         ((table.chance * ~table.ended)[taken], (choice, table.target[taken])), shape=(len(keys), n + 1)
     )
@@ -239,6 +242,7 @@ def _model(table: _Table, start: Floats, details: _Details, action_names: tuple[
         labels={label: np.append(mask, False) for label, mask in details.marks.items()},
         ends={end: total(table.chance * table.ended * mask[table.target])[order] for end, mask in details.ends.items()},
         observations=np.arange(n + 1),
+        averaged=bool((least < most).any()),
         name=name,
     )
     mdp = mdp.restricted_to(reachable_from_start(mdp))

@@ -386,7 +386,9 @@ def _built(
     if not (np.isfinite(start).all() and start.min() >= 0 and start.sum() > 0):
         raise SourceError(f"{table.name}: the column start must mark a state, with yes or a positive number")
     try:
-        matrix, reward, first, taken = summed_by_choice(*numbers, *amounts, n, len(actions.all), as_given=True)
+        matrix, reward, first, taken, averaged = summed_by_choice(
+            *numbers, *amounts, n, len(actions.all), as_given=True
+        )
         mdp = MDP.from_csr(
             matrix,
             reward,
@@ -397,6 +399,7 @@ def _built(
             state_names=list(states.all),
             labels={label: np.isin(np.arange(n), list(members)) for label, members in labels.items()},
             variables=variables,
+            averaged=averaged,
             name=name,
         )
     except ModelError as problem:

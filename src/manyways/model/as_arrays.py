@@ -32,6 +32,7 @@ def model_to_arrays(mdp: MDP) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "time_limit": mdp.time_limit,
         "digest": mdp.digest,
         "costs": mdp.costs,
+        "averaged": mdp.averaged,
         "variables": list(mdp.given_variables),
     }
     arrays = plain_arrays(mdp)
@@ -117,6 +118,7 @@ def model_from_arrays(header: Mapping[str, Any], arrays: Mapping[str, np.ndarray
         name=header["name"],
         source=None if header.get("source") is None else str(header["source"]),
         costs=bool(header.get("costs", False)),  # not in files of older versions
+        averaged=bool(header.get("averaged", False)),
         time_limit=_time_limit(header.get("time_limit")),
         variables={name: part[f"variable{number}"] for number, name in enumerate(header.get("variables", ()))},
     )

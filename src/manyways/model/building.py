@@ -78,6 +78,16 @@ def expected_reward(matrix: Sparse, reward: Any) -> Any:
         return np.asarray(matrix.multiply(sparse.csr_array(reward)).sum(axis=1)).ravel()
 
 
+def depends_on_next(matrix: Sparse, reward: Any) -> bool:
+    """Whether a sparse R(s, a, s') has different rewards for the next states of some choice."""
+    if not sparse.issparse(reward) or reward.shape != matrix.shape:
+        return False
+    with np.errstate(all="ignore"):
+        values = sparse.csr_array(reward)
+        mean, square = (np.asarray(matrix.multiply(part).sum(axis=1)).ravel() for part in (values, values.power(2)))
+        return bool((square - mean**2 > 1e-9 * square).any())
+
+
 def numbered(
     transitions: Iterable[tuple[Hashable, Hashable, Hashable, float, float]],
 ) -> tuple[dict[Hashable, int], dict[Hashable, int], Ints, Floats]:
@@ -118,9 +128,9 @@ def numbered(
 
 def summed_by_choice(
     s: Ints, a: Ints, t: Ints, p: Floats, r: Floats, n_states: int, n_actions: int, *, as_given: bool = False
-) -> tuple[Sparse, Floats, Ints, Ints]:
+) -> tuple[Sparse, Floats, Ints, Ints, bool]:
     """From T transitions in any order, by their numbers of state, action and next state: the (N, S) transitions, the (N,)
-    expected rewards, the (S + 1,) first choices and the (N,) actions.
+    expected rewards, the (S + 1,) first choices, the (N,) actions, and whether any reward depends on the next state.
 
     The choices of a state are in the order of their actions' numbers or, `as_given`, of their first transitions.
     A choice whose transitions all have one reward has exactly that reward, whatever rounding makes of its probabilities.
@@ -137,7 +147,7 @@ def summed_by_choice(
     varied = np.zeros(len(keys), bool)
     varied[choice[possible[r[possible] != some[choice[possible]]]]] = True
     first = np.searchsorted(keys // n_actions, np.arange(n_states + 1))
-    return matrix, np.where(varied, reward, some), first, keys % n_actions
+    return matrix, np.where(varied, reward, some), first, keys % n_actions, bool(varied.any())
 
 
 def start_or_first(start: ArrayLike | None, n_states: int) -> Any:

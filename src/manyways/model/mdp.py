@@ -25,6 +25,7 @@ from manyways.errors import ModelError
 from manyways.model.bans import allowed
 from manyways.model.building import (
     default_action_names,
+    depends_on_next,
     expected_reward,
     mask_of,
     matrix_of,
@@ -74,6 +75,7 @@ class MDP:
         variables: what the states are made of, by name: (S,) integers, floats (NaN: no value), booleans or short texts.
             Those in the names of the states, if none are given and there is no layout; see `manyways.model.variables`.
         costs: whether the reward is minus a cost, which is shown as a cost; see `minimising`.
+        averaged: whether the reward of some step depends on where it leads, of which `reward` is the mean.
     """
 
     transitions: Sparse
@@ -92,6 +94,7 @@ class MDP:
     time_limit: int | None = None
     costs: bool = False
     variables: Mapping[str, Values] = field(default_factory=dict)
+    averaged: bool = False
 
     @np.errstate(all="ignore")  # what overflows is refused with an error, so no warning is needed
     def __post_init__(self) -> None:
@@ -101,6 +104,7 @@ class MDP:
         put(self, "action_names", tuple(map(str, self.action_names)))
         put(self, "name", str(self.name))
         put(self, "costs", bool(self.costs))
+        put(self, "averaged", bool(self.averaged))
         if self.state_names is not None:
             put(self, "state_names", tuple(map(str, self.state_names)))
         named = {"action": self.action_names, "state": self.state_names or (), "label": self.labels, "end": self.ends}
@@ -163,6 +167,7 @@ class MDP:
             details: `state_names`, `labels`, `ends`, `layout`, `observations`, `variables`, `name`, `costs`.
         """
         matrix = matrix_of(transitions)
+        details.setdefault("averaged", depends_on_next(matrix, reward))
         begin = integers(first_choice, "first_choice")
         index = ranks(begin, matrix.shape[0]) if actions is None else integers(actions, "actions")
         if action_names is None:
@@ -207,6 +212,8 @@ class MDP:
         if r.shape == (n_states,):
             r = np.repeat(r[:, None], n_actions, axis=1)
         if r.shape == p.shape:
+            least, most = r.min(axis=2, where=p != 0, initial=np.inf), r.max(axis=2, where=p != 0, initial=-np.inf)
+            details.setdefault("averaged", bool((least < most)[offered].any()))
             r = np.multiply(p, r, where=(p != 0) & offered[:, :, None], out=np.zeros_like(p)).sum(axis=2)
         if r.shape != (n_states, n_actions):
             raise ModelError(f"the reward must have shape (S,), (S, A) or (S, A, S) of {p.shape}, found {r.shape}")
@@ -239,9 +246,9 @@ class MDP:
             details: `labels` (name -> iterable of states), `layout`, `variables`, `name`.
         """
         states, actions, (s, a, t), (p, r) = numbered(transitions)
-        matrix, reward, first, taken = summed_by_choice(s, a, t, p, r, len(states), len(actions))
+        matrix, reward, first, taken, averaged = summed_by_choice(s, a, t, p, r, len(states), len(actions))
         labels = details.pop("labels", {})
-        details.setdefault("variables", fields_of(list(states)))
+        details = {"variables": fields_of(list(states)), "averaged": averaged} | details
         return cls.from_csr(
             matrix,
             reward,
@@ -365,6 +372,7 @@ class MDP:
         """
         twin = self.with_reward(0.0 - self.reward)
         object.__setattr__(twin, "costs", not self.costs)
+        object.__setattr__(twin, "averaged", self.averaged)
         return twin
 
     def restarting_at(self, states: ArrayLike, end: str = "end") -> MDP:
@@ -397,6 +405,7 @@ class MDP:
         twin = copy(self)
         object.__setattr__(twin, "reward", checked_reward(reward, self.n_choices, self._where))
         object.__setattr__(twin, "source", None)
+        object.__setattr__(twin, "averaged", False)
         vars(twin).pop("digest", None)  # it depends on the reward
         return twin
 
