@@ -197,10 +197,10 @@ def _names(
 ) -> list[dict[str, Any]]:
     """The names of rooms, each in the corner of its room that routes and walls leave most free."""
     if survey.rooms is not None:
-        of_state, names = survey.rooms.of_state - 1, [name.removesuffix(" room") for name in survey.rooms.names]
+        of_state, names = survey.rooms.of_state - 1, [name.replace(" room", "") for name in survey.rooms.names]
     elif survey.regions is not None:
         of_state = survey.regions.of_state
-        names = [name.removesuffix(" room") if name.endswith("room") else "" for name in survey.regions.names]
+        names = [name.replace(" room", "") if " room" in name else "" for name in survey.regions.names]
     else:
         return []
     rows, columns = canvas.shape
