@@ -57,7 +57,7 @@ def test_ways_of_limited_length_know_their_length():
 def test_a_set_has_no_more_plans_than_there_are_ways():
     plans = mw.plan(diamond(3), 5, slack=0.1, fewer=True)
     assert (plans.k, plans.asked) == (3, 5)
-    like = f"One more would be like plan {plans.like + 1}, unless you allow more than 10 %."
+    like = f"A search for one more only found one like plan {plans.like + 1}; allow more than 10 % for others."
     assert plans.ways == f"Three different ways were found. {like}"
     assert plans.certificate.ok
     again = mw.PlanSet.from_bytes(plans.to_bytes(), "again")
@@ -101,7 +101,7 @@ def test_no_default_set_has_clones(first):
 
 
 def test_a_plan_that_was_to_be_replaced_does_not_come_back():
-    mdp, told = diamond(3), "One way was found. One more would be like"
+    mdp, told = diamond(3), "One way was found. A search for one more only found one like"
     more = ", unless you allow more than 10 %."
     plans = mw.plan(mdp, 3, slack=0.1, fewer=True)
     only = mw.plan(mdp, 2, slack=0.1, fewer=True, keep=[plans[0]], avoid=[plans[1], plans[2]])
@@ -124,7 +124,7 @@ def test_three_passages(tmp_path):
     assert plans.certificate.ok
     more = mw.plan(mdp, 4, slack=0.15, behaviour=mw.Near(1.0), fewer=True)
     assert sorted(passages_of(more)) == ["east", "middle", "west"]
-    assert more.ways.startswith("Three different ways were found. One more would be like plan ")
+    assert more.ways.startswith("Three different ways were found. A search for one more only found one like plan ")
 
 
 def test_ways_by_region_are_counted_though_they_share_their_rooms(tmp_path):

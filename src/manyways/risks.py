@@ -88,7 +88,9 @@ class Returns:
             if len(met) == 1:
                 return None
             low = float(met[-2])
-        return Tail(low, float(self.chances[self.values <= low].sum()) / total, low > met[0])
+        return Tail(
+            low, float(self.chances[self.values <= low].sum()) / total, low > met[0], float(met[met > low].min())
+        )
 
 
 @dataclass(frozen=True)
@@ -99,16 +101,27 @@ class Tail:
         value: the highest return of any of them.
         share: how many trips have this return or a lower one: about 1 in 20, unless many trips have the same return.
         open: whether some have a lower one.
+        above: the next higher return.
     """
 
     value: float
     share: float
     open: bool
+    above: float
 
     def bound(self, terms: Terms) -> str:
         """ "12 or less"; "33 or more" for a cost; "12" if no trip is worse."""
         beyond = f" or {'less' if terms.sign > 0 else 'more'}" if self.open else ""
-        return f"{number(float(terms.shown(self.value)))}{beyond}"
+        return f"{self._shown(terms)}{beyond}"
+
+    def _shown(self, terms: Terms) -> str:
+        """The value with so many digits that the share is that of the number as it is shown, too."""
+        value = float(terms.shown(self.value))
+        for text in (number(value), *(f"{value:,.{digits}f}" for digits in range(1, 7))):
+            meant = terms.sign * float(text.replace(",", ""))
+            if self.value - 1e-9 * abs(self.value) <= meant < self.above:
+                return text
+        return number(value)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from manyways.model.closures import Closure, closures
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import chain
 from manyways.model.search import reachable
-from manyways.model.trips import NEVER, Trips
+from manyways.model.trips import NEVER, Trip, Trips
 from manyways.plans import PlanSet
 from manyways.plans.outcomes import Outcome, Setting, best_by_value, best_on_trips, outcome_of
 from manyways.polytope import Average, Criterion
@@ -278,7 +278,13 @@ def _used(mdp: MDP, policy: Floats) -> Bools:
 
 def _deadline(trips: Trips, policies: Floats) -> int:
     """The number of steps after which a trip is too late: many times those of the slowest plan with nothing closed."""
-    return ceil(PATIENCE * max(1.0, *(trips.of(policy).length for policy in policies)))
+    found = map(trips.of, policies)
+    return ceil(PATIENCE * max(1.0, *(trip.length - _leading_back(trips, trip) for trip in found)))
+
+
+def _leading_back(trips: Trips, trip: Trip) -> float:
+    """How many steps of a trip only lead back to the start."""
+    return float(trip.visits @ (1 - trips.passing(trip)[:-1])) if trip.surely_ends else 0.0
 
 
 def _made(setting: Setting, criterion: Criterion, known: list[Outcome], deadline: int) -> tuple[Outcome, Outcome]:

@@ -67,7 +67,7 @@ class Ways:
         found = ways_found(len(self), self.limits)
         if self.like is None:
             return f"At least {found}; more were not looked for."
-        return f"{found}; one more would be like way {self.like + 1} (distance {self.distances[-1]:.2f})."
+        return f"{found}; a search for one more only found one like way {self.like + 1} (distance {self.distances[-1]:.2f})."
 
     @property
     def counted_as(self) -> str:

@@ -34,13 +34,11 @@ def test_plans_through_one_passage_are_not_given_names_of_different_ways(robot):
     found = portraits(survey)
     for portrait in found:
         assert re.match(r"(Like plan \d, |Highest reward|[\d.]+ % below the optimum)", portrait.title), portrait.title
-        assert (
-            "Goes nearly the same way as all the others." in portrait.sentences
-        )  # all passages are those of all plans
+        assert "Stays near all the others most of the way." in portrait.sentences  # all passages are those of all plans
     words = {GRADES[survey.likeness.grade(i, j)] for i in range(4) for j in range(i)}
-    assert words == {"different cell by cell, but nearly the same way"}
+    assert words == {"different cell by cell, but near each other most of the way"}
     shown = view_of(plans)
-    assert shown["difference"].startswith("All of them go nearly the same way")
+    assert shown["difference"].startswith("All of them stay near each other most of the way")
     assert all(shown["data"]["likeness"][i][j] == survey.likeness.grade(i, j) for i in range(4) for j in range(4))
     for i, portrait in enumerate(found):  # what a title says of a loss holds
         if loss := re.search(r"([\d.]+) % below", portrait.title):

@@ -250,7 +250,7 @@ def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
     return shown == [len(pairs), sum(not alike(page, *pair) for pair in pairs)]
 
 
-@form("difference", r"They are alike and differ only in detail\.|All of them go nearly the same way\.")
+@form("difference", r"They are alike and differ only in detail\.|All of them stay near each other most of the way\.")
 def _(page: Page, _i: int, _said: dict[str, Any]) -> bool:
     return all(alike(page, *pair) for pair in combinations(range(page.k), 2))
 
@@ -276,7 +276,7 @@ def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
 
 @form(
     "ways",
-    rf"(?P<count>\w+) different ways were found\. One more would be like plan (?P<like>\d+), "
+    rf"(?P<count>\w+) different ways were found\. A search for one more only found one like plan (?P<like>\d+); "
     rf"unless you allow more than (?P<slack>{PERCENT})\.",
 )
 def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
@@ -702,7 +702,7 @@ def in_detail(page: Page, i: int, j: int) -> bool:
 
 @form(
     "sentence",
-    r"Goes nearly the same way as (?P<plans>plans? [\d, and]+?|all the others)(?P<detail>; they differ only in detail)?\.",
+    r"Stays near (?P<plans>plans? [\d, and]+?|all the others) most of the way(?P<detail>; they differ only in detail)?\.",
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     truth = page.truth

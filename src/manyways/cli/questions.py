@@ -191,12 +191,13 @@ def _limits(
 def _limits_told(mdp: MDP, criterion: Criterion, limits: Limits) -> str:
     """ "Limits: at least 3.48 per step, within 20 % of the best possible." """
     from manyways.describe.wording import number, percent, quantity, terms_of
+    from manyways.plans.guarantee import promised
 
     terms, parts = terms_of(mdp), []
     if limits.floor is not None:
         within = "" if limits.slack is None else f", within {percent(limits.slack)} of the best possible"
         edge = "at least" if terms.sign > 0 else "at most"
-        parts.append(f"{edge} {number(float(terms.shown(limits.floor)))} {criterion.unit}{within}")
+        parts.append(f"{edge} {number(promised(limits.floor, terms.sign))} {criterion.unit}{within}")
     if limits.way is not None:
         parts.append(f"at most {quantity(limits.way)} steps to the goal")
     return f"Limits: {'; '.join(parts)}." if parts else "No limits."

@@ -17,6 +17,8 @@ from manyways.types import Bools, Ints
 
 PLACES = 3
 """With more different places than this it is not said where plans are stuck."""
+NOWHERE = -1
+"""In place of a state: a plan may be stuck in one of several places."""
 FAILING = {
     "earn": "A failed step takes its time and earns nothing; what it would have lost, it still loses.",
     "cost": "A failed step takes its time and costs as usual.",
@@ -215,12 +217,14 @@ class ClosureWords:
         stuck = np.flatnonzero(found.closed.stuck[:, j] > NEVER)
         where: dict[int, list[int]] = {}
         for i in stuck.tolist():
-            where.setdefault(int(found.closed.place[i, j]), []).append(i)
+            place = found.closed.place[i, j]
+            where.setdefault(NOWHERE if np.isnan(place) else int(place), []).append(i)
         if not where:
             return ""
         may = "may get" if (found.closed.stuck[stuck, j] < 1 - NEVER).any() else ""
-        if len(where) == 1 or len(where) > PLACES:
-            place = f", {place_of(found.plans.mdp, next(iter(where)))}" if len(where) == 1 else ""
+        if len(where) == 1 or len(where) > PLACES or NOWHERE in where:
+            at = next(iter(where))
+            place = f", {place_of(found.plans.mdp, at)}" if len(where) == 1 and at != NOWHERE else ""
             return f"{self._subject(stuck)} {may or ('get' if self._many(stuck) else 'gets')} stuck{place}"
         parts = [
             f"{self._subject(np.array(plans))} {may or ('get' if len(plans) > 1 else 'gets')} stuck {place_of(found.plans.mdp, at)}"

@@ -67,6 +67,9 @@ def _compared(context: Context, plan: int, feature: Feature, scale: float) -> It
     weight = scale * abs(own - mean) * feature.part * (2 if alone else 1)
     if percent(own) == percent(mean):
         return
+    gap, ahead = _ahead(feature, plan, [other for other in range(k) if other != plan])
+    if (ahead > LIKE * gap).any():
+        return  # another plan does so far more
     if _apart_from(context, plan, feature)[0]:
         weight /= 2  # what another plan does, too, says less about this one
     if own > mean:
@@ -86,11 +89,17 @@ def _compared(context: Context, plan: int, feature: Feature, scale: float) -> It
 
 def _apart_from(context: Context, plan: int, feature: Feature) -> tuple[list[int], list[int], str]:
     """The plans that do about as much of it as this one; the rest; and what the rest is called."""
-    own, others = float(feature.values[plan]), [other for other in range(context.plans.k) if other != plan]
-    gap = abs(own - float(feature.values[others].mean()))
-    like = [other for other in others if abs(float(feature.values[other]) - own) <= LIKE * gap]
+    others = [other for other in range(context.plans.k) if other != plan]
+    gap, ahead = _ahead(feature, plan, others)
+    like = [other for other in others if abs(ahead[other]) <= LIKE * gap]
     rest = [other for other in others if other not in like]
     return like, rest, plans_named(rest) if like and len(rest) <= NAMED else context.others
+
+
+def _ahead(feature: Feature, plan: int, others: Sequence[int]) -> tuple[float, Floats]:
+    """How far the plan is from the mean of the others, and (k,) how much further in the same direction each plan is."""
+    own, mean = float(feature.values[plan]), float(feature.values[others].mean())
+    return abs(own - mean), (feature.values - own) * (1 if own > mean else -1)
 
 
 def _others_do(context: Context, plan: int, feature: Feature) -> str:

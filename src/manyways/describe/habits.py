@@ -209,7 +209,7 @@ def _said(survey: Survey, plan: int, action: int, conditions: tuple[Condition, .
         action,
         f"{verb} only {where}",
         everywhere,
-        surely & (elsewhere <= (1 - ALWAYS) * everywhere),
+        surely & (elsewhere <= NEVER),
         nearly & (elsewhere < ELSEWHERE * everywhere),
         elsewhere,
     )

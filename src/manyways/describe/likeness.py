@@ -55,7 +55,7 @@ SAME_RULE = "in different states, but act by the same rule"
 GRADES = (
     "nearly the same",
     "similar",
-    "different cell by cell, but nearly the same way",
+    "different cell by cell, but near each other most of the way",
     SAME_EFFECT,
     SAME_RULE,
     "the same in what is compared, but on different ways",

@@ -271,7 +271,7 @@ def _regions(context: Context, plan: int) -> Iterator[Remark]:
         yield Remark("route", 4.5, f"Takes the same passages as {_whom(context, same)}{which}{but}.")
     elif beside:
         but = _in_detail(context, plan, beside)
-        yield Remark("route", 4.5, f"Goes nearly the same way as {_whom(context, beside)}{but}.")
+        yield Remark("route", 4.5, f"Stays near {_whom(context, beside)} most of the way{but}.")
 
 
 def _ends_within(context: Context, regions: MapRegions) -> Bools:

@@ -300,7 +300,7 @@ class _Plan:
             text = f"{found.text}{possible}{'' if self._is_exact(cases) else f'; {how_exact}'}"
         else:
             left = [f"{does(action)} in {percent(self.shares[action])} of them" for action in self._unnamed(cases)]
-            without = f", and it {joined(left)}, for which there is no short rule" if left else ""
+            without = f", and it {joined(left)}, for which no short rule was found" if left else ""
             text = f"{_sentence(cases, 'elsewhere mostly')}; no full description: {how_exact}{without}"
         return Rule(text, exact, by_action, cases, every, self._value(cases), full)
 

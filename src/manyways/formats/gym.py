@@ -374,7 +374,7 @@ def _make(name: str, keywords: dict[str, Any], source: str) -> tuple[Any, str, i
             except DeprecatedEnv:  # Gymnasium has removed this version, so take the newest one
                 name = _newest(gymnasium, name)
                 env = gymnasium.make(name, max_episode_steps=-1, **keywords)
-            return env, name, gymnasium.spec(name).max_episode_steps
+            return env, name, gymnasium.spec(name.rpartition(":")[2]).max_episode_steps  # "module:ID"
         except Exception as error:  # environments raise any kind of error for keywords that they do not accept
             raise SourceError(f"{source}: Gymnasium cannot make it: {_reason(error, keywords)}") from None
 

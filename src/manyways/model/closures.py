@@ -151,7 +151,10 @@ def _likely(mdp: MDP) -> tuple[Closure, ...]:
         kept = [label for label in mdp.labels if label not in NO_PLACES and not _is_bad(mdp, mdp.labels[label])]
         found = [closure for label in kept for closure in _parts(mdp, label)]
     if not _without(found, ends):
-        names = [name for name in mdp.action_names if not _is_direction(name)]
+        moves = [name for name in mdp.action_names if _is_direction(name)]
+        if mdp.layout is None and len(moves) == 1:
+            moves = []  # one way down a hill is no way to steer
+        names = [name for name in mdp.action_names if name not in moves]
         found = [_action(mdp, name) for name in names] if len(mdp.action_names) > 1 else []
         # What can only be done where a trip is over already is on nobody's way.
         found = [closure for closure in found if not over[mdp.choice_state[closure.choices]].all()]

@@ -57,7 +57,7 @@ def guarantee(plans: LimitedPlans) -> str | None:
             within = f"; the best possible is {number(terms.shown(plans.optimal_reward))}"
         else:
             within = f", within {percent(limits.slack)} of the best possible"
-        least = number(_safe(limits.floor, terms.sign))
+        least = number(promised(limits.floor, terms.sign))
         parts.append(f"{who} {terms.verb}s {edge} {least} {unit}{within}{length_of_best(plans)}.")
     if limits.way is not None:
         longer = "" if limits.longer is None else f", at most {percent(limits.longer)} more than the shortest way"
@@ -89,7 +89,7 @@ def length_of_best(plans: LimitedPlans) -> str:
     return f" among plans whose episodes last at most {quantity(criterion.longest)} steps on average"
 
 
-def _safe(floor: float, sign: int) -> float:
+def promised(floor: float, sign: int) -> float:
     """A least value as it is shown, rounded to three digits so that it promises no more than it should."""
     if floor == 0:
         return 0.0
@@ -99,21 +99,22 @@ def _safe(floor: float, sign: int) -> float:
 
 
 def fewer_ways(plans: LimitedPlans) -> str | None:
-    """ "Three different ways were found. One more would be like plan 2, unless you allow more than 10 %." """
+    """ "Three different ways were found. A search for one more only found one like plan 2; allow more than 10 % for others." """
     if plans.asked is None or plans.k >= plans.asked or (plans.like is None and not len(plans.avoided)):
         return None
     like = "one of the plans to be replaced" if plans.like is None else f"plan {plans.like + 1}"
     count = COUNTS[plans.k - 1] if plans.k <= len(COUNTS) else str(plans.k)
     found = f"{count} {'way was' if plans.k == 1 else 'different ways were'} found"
-    return f"{found}. One more would be like {like}{_unless_more_is_allowed(plans.limits)}."
+    away = " Plans that were replaced do not come back." if plans.like is not None and len(plans.avoided) else ""
+    return f"{found}. A search for one more only found one like {like}{_how_to_find_others(plans.limits)}.{away}"
 
 
-def _unless_more_is_allowed(limits: Limits) -> str:
-    """Which limit to loosen: ", unless you allow more than 10 %"."""
+def _how_to_find_others(limits: Limits) -> str:
+    """Which limit to loosen: "; allow more than 10 % for others"."""
     value = "a lower floor" if limits.slack is None else f"more than {percent(limits.slack)}"
     loosened = [] if limits.floor is None else [value]
     loosened += [] if limits.way is None else ["longer ways"]
-    return f", unless you allow {' or '.join(loosened)}" if loosened else ""
+    return f"; allow {' or '.join(loosened)} for others" if loosened else ""
 
 
 def ways_found(count: int, limits: Limits) -> str:

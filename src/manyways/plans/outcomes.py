@@ -31,6 +31,8 @@ from manyways.types import Bools, Floats, Ints
 
 OVER_VALUE = 1e3
 """Not to be stuck counts as much more than the whole range of the values of long runs."""
+NEARLY_ALL = 0.99
+"""A plan is said to be stuck in a place if it is so in at least this share of the cases in which it is stuck at all."""
 
 
 class Outcome(NamedTuple):
@@ -98,7 +100,8 @@ def outcome_of(setting: Setting, criterion: Criterion, policy: Floats, deadline:
 
 
 def _stuck(setting: Setting, policy: Floats) -> tuple[float, float]:
-    """The chance that a policy is stuck in the end, and the state where it is so most of the time."""
+    """The chance that a policy is stuck in the end, and the state where it is so most of the time, if it is nearly always stuck
+    there or in a loop through it; NaN otherwise."""
     if not (setting.failing * policy).any():
         return 0.0, np.nan
     component, closed = closed_components(chain(setting.model, policy))
@@ -108,7 +111,11 @@ def _stuck(setting: Setting, policy: Floats) -> tuple[float, float]:
     leaving[component[source[(component[source] != component[free.indices]) & (free.data > 0)]]] = True
     time = state_occupancy(setting.model, long_run_occupancy(setting.model, policy))
     time = np.where((closed & leaving)[component], time, 0.0)
-    return (float(time.sum()), float(time.argmax())) if time.sum() > NEVER else (0.0, np.nan)
+    if time.sum() <= NEVER:
+        return 0.0, np.nan
+    place = int(time.argmax())
+    there = float(time[component == component[place]].sum())
+    return float(time.sum()), float(place) if there >= NEARLY_ALL * time.sum() else np.nan
 
 
 def best_by_value(setting: Setting, criterion: Criterion) -> Floats | None:

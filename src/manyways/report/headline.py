@@ -74,18 +74,23 @@ def chips(plans: PlanSet, measured: list[Measure]) -> list[list[dict[str, str]]]
             own.append({"text": f"{shown} step{'' if shown == '1' else 's'}", "title": steps.meaning})
         for name in ("chance of reaching goal", "reaches goal"):
             value = by_name[name].values[i] if name in by_name else None
-            if value is not None and value < 1:
-                text = f"{finely(value)} reach the goal{_in_time(by_name, i)}"
+            in_time = _in_time(by_name, i)
+            if value is not None and min(value, 1.0 if in_time is None else in_time[0]) < 1:
+                text = f"{finely(value)} reach the goal{'' if in_time is None else in_time[1]}"
                 own.append({"text": text, "title": by_name[name].meaning})
         rows.append(own[:3])
     return rows
 
 
-def _in_time(by_name: Mapping[str, Measure], i: int) -> str:
-    """How often plan i reaches the goal before the environment cuts it off: ", 59 % within 100 steps"."""
+def _in_time(by_name: Mapping[str, Measure], i: int) -> tuple[float, str] | None:
+    """How often plan i reaches the goal before the environment cuts it off, and in words: ", 59 % within 100 steps"."""
     found = next((measure for name, measure in by_name.items() if name.startswith(IN_TIME)), None)
     value = None if found is None else found.values[i]
-    return "" if found is None or value is None else f", {finely(value)} within {found.name.removeprefix(IN_TIME)}"
+    return (
+        None
+        if found is None or value is None
+        else (value, f", {finely(value)} within {found.name.removeprefix(IN_TIME)}")
+    )
 
 
 def _loss_text(loss: Measure, i: int, sign: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from manyways.describe.places import sectors_of
+from manyways.describe.places import is_passage, is_telling, sectors_of
 from manyways.describe.wording import quoted, short
 from manyways.model.mdp import MDP
 from manyways.model.occupancy import state_occupancy
@@ -15,6 +15,8 @@ from manyways.types import Bools, Floats
 
 MOST_STATES = 200
 MOST_REGIONS = 50
+LARGE = 0.25
+"""A passage with more than this share of all states is none to the eye."""
 
 
 def named_places(mdp: MDP, shown: Floats, without: Collection[str] = ()) -> list[tuple[str, Bools]]:
@@ -40,8 +42,15 @@ def named_places(mdp: MDP, shown: Floats, without: Collection[str] = ()) -> list
 
 def _parts_of_map(mdp: MDP) -> list[tuple[str, Bools]]:
     """Rooms and passages; where there are none, or too many to name them, the nine parts of the map."""
-    regions = regions_by_name(mdp)
-    return [(f"the {short(name)}", mask) for name, mask in regions.items()] if regions else _ninths(mdp)
+    regions = {name: mask for name, mask in regions_by_name(mdp).items() if _can_be_meant(mdp, name, mask)}
+    return [(f"the {short(name)}", mask) for name, mask in regions.items()] if len(regions) > 1 else _ninths(mdp)
+
+
+def _can_be_meant(mdp: MDP, name: str, mask: Bools) -> bool:
+    """Whether people who look at the map know which region the name means: no passage to which start or goal or a large part of
+    the map belongs, and no region with a number in place of a direction."""
+    ends = mdp.labels.get("goal", np.zeros(mdp.n_states, bool)) | (mdp.start > 0)
+    return is_telling(name) and not (is_passage(name) and (mask[ends].any() or mask.mean() > LARGE))
 
 
 def regions_by_name(mdp: MDP) -> dict[str, Bools]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from manyways.changing_over import Switching, switching
 from manyways.describe.remarks import place_of
-from manyways.describe.wording import Terms, counted, number, percent, raised, terms_of
+from manyways.describe.wording import Terms, aligned, counted, number, percent, raised, terms_of
 from manyways.errors import SettingError, SolverError
 from manyways.model.closures import Closure, closures
 from manyways.model.mdp import MDP
@@ -223,9 +223,8 @@ def _from_then_on(plans: PlanSet, found: Switching) -> str:
     if found.counted_in == "trips" or plans.criterion.discount < 1:
         return ""
     terms = terms_of(plans.mdp)
-    before, after = (
-        float(number(float(terms.shown(plans.rewards[i]))).replace(",", "")) for i in (found.first, found.second)
-    )
+    shown = aligned(terms.shown(plans.rewards).tolist())
+    before, after = (float(shown[i].replace(",", "")) for i in (found.first, found.second))
     if before == after:
         return ""
     more = "more" if after > before else "less"

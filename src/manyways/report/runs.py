@@ -49,7 +49,7 @@ def sampled_runs(plans: PlanSet, measured: list[Measure], canvas: Canvas | None)
             rewards = run.rewards
             if by_end is not None:
                 rewards = by_end[0] + np.append(by_end[1:], 0.0)[run.ends]  # -1, no end, is the last one
-            expected = by_end is None and not single[run.choices[:end]].all()
+            expected = mdp.averaged and by_end is None and not single[run.choices[:end]].all()
             earned = [float(f"{x:.5g}") for x in terms_of(mdp).shown(np.cumsum(rewards)[:end])]
             ends = [kinds[kind] for kind in run.ends[met]] if kinds else None
             own.append({"at": at[:end].tolist(), "earned": earned, "expected": expected, "met": met, "ends": ends})

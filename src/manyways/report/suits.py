@@ -124,11 +124,10 @@ def _is_reason(amount: Floats, i: int) -> bool:
 
 
 def _suits_another(x: Floats, i: int, reasons: Reasons, named: dict[str, Bools]) -> bool:
-    """Whether some other plan spends as much time in all the places that are liked, as little in those that are disliked, and
-    clearly more or less in one of them."""
+    """Whether some other plan spends as much time in all the places that are liked, and as little in those that are disliked."""
     better = np.stack([(1 if liked else -1) * (x[:, named[name]].sum(axis=1)) for liked, name in reasons], axis=1)
     ahead = better - better[i]
-    return bool(((ahead >= -LITTLE_TIME).all(axis=1) & (ahead > LITTLE_TIME).any(axis=1)).any())
+    return bool(np.delete((ahead >= -LITTLE_TIME).all(axis=1), i).any())
 
 
 def sentence(reasons: Reasons) -> str:

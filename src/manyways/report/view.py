@@ -192,7 +192,7 @@ def _difference(survey: Survey) -> str:
     """Which plans are alike, in one sentence."""
     likeness, pairs = survey.likeness, list(combinations(range(survey.plans.k), 2))
     if likeness.all_same_way:
-        return "All of them go nearly the same way."
+        return "All of them stay near each other most of the way."
     alike = [pair for pair in pairs if likeness.alike(*pair)]
     if not alike:
         return "All of them are really different."
@@ -208,8 +208,9 @@ def _difference(survey: Survey) -> str:
         if len(different) > NAMED_GROUPS:
             return f"Of their {len(pairs):,} pairs, {len(different):,} are really different."
         named = ", and ".join(f"plans {one + 1} and {other + 1}" for one, other in different)
-        return f"Only {named} are really different; all other pairs are alike."
-    share = "go nearly the same way" if likeness.near is not None else "are alike"
+        alike_by = "alike" if likeness.near is None else "alike, or near each other most of the way"
+        return f"Only {named} are really different; all other pairs are {alike_by}."
+    share = "stay near each other most of the way" if likeness.near is not None else "are alike"
     named = []
     for group in groups:
         inside, words = list(combinations(group, 2)), share
@@ -295,7 +296,7 @@ def _percent_of_best(share: float) -> str:
     percent = 100 * share
     if abs(percent - 100) < 1e-7:
         return "100"
-    unit, digits = (1, 0) if abs(percent - 100) > 1 else (10, 1)
+    unit, digits = (1, 0) if percent < 99 or percent > 110 else (10, 1)
     if 99.9 < percent < 100:
         return "over 99.9"
     rounded = np.floor(unit * percent + 1e-9) if percent < 100 else np.ceil(unit * percent - 1e-9)
