@@ -25,6 +25,7 @@ from manyways.polytope import Answer
 from manyways.report import suits, view_of
 from manyways.serving import _drawn, served
 from manyways.types import Bools, Floats
+from problems import jsd
 
 PERCENT = r"(?:under 0\.1|over 99\.9|\d[\d,]*(?:\.\d+)?) %"
 NUMBER = r"-?\d[\d,]*(?:\.\d+)?(?:e-?\d+)?"
@@ -225,8 +226,21 @@ def same_rule(page: Page, i: int, j: int) -> bool:
     )
 
 
+def same_effect(page: Page, i: int, j: int) -> bool:
+    """Whether two plans on a map spend their time on choices that lead to the same states with the same reward."""
+    mdp = page.mdp
+    if mdp.layout is None or page.k > 8 or mdp.n_states > 1000:
+        return False
+    place: dict[tuple, int] = {}
+    effects = []
+    for x, (row, reward) in enumerate(zip(mdp.transitions.toarray().round(9), mdp.reward.round(9), strict=True)):
+        effects.append(place.setdefault((int(mdp.choice_state[x]), row.tobytes(), float(reward)), len(place)))
+    p, q = (np.bincount(effects, page.truth.plans.occupancies[plan]) for plan in (i, j))
+    return jsd(p, q) < 0.01
+
+
 def alike(page: Page, i: int, j: int) -> bool:
-    return page.truth.alike(i, j) or same_rule(page, i, j)
+    return page.truth.alike(i, j) or same_rule(page, i, j) or same_effect(page, i, j)
 
 
 @form("difference", r"((?P<named>[Pp]lans .*); all other pairs|All of them) are really different\.")
@@ -237,7 +251,10 @@ def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
     return told == {pair for pair in combinations(range(page.k), 2) if alike(page, *pair)}
 
 
-@form("difference", r"Only (?P<named>plans .+) are really different; all other pairs are alike\.")
+@form(
+    "difference",
+    r"Only (?P<named>plans .+) are really different; all other pairs are alike(, or near each other most of the way)?\.",
+)
 def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
     told = {tuple(numbers_in(pair)) for pair in said["named"].split(", and ")}
     return told == {pair for pair in combinations(range(page.k), 2) if not alike(page, *pair)}
@@ -277,7 +294,7 @@ def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
 @form(
     "ways",
     rf"(?P<count>\w+) different ways were found\. A search for one more only found one like plan (?P<like>\d+); "
-    rf"unless you allow more than (?P<slack>{PERCENT})\.",
+    rf"allow more than (?P<slack>{PERCENT}) for others\.",
 )
 def _(page: Page, _i: int, said: dict[str, Any]) -> bool:
     apart = page.truth.distances[np.triu_indices(page.k, 1)]
@@ -997,7 +1014,7 @@ def action_of_name(page: Page, name: str) -> Bools:
 
 @form(
     "sentence",
-    rf"(?P<cases>.+); (?:otherwise|elsewhere mostly) (?P<rest>[^;]+?)(?: where possible)?(?:; (?P<partly>no full description: )?exact in (?:the long run|(?P<exact>{PERCENT}) of its (?P<of>time|decisions))(?:, and it (?P<left>.+), for which there is no short rule)?)?\.",
+    rf"(?P<cases>.+); (?:otherwise|elsewhere mostly) (?P<rest>[^;]+?)(?: where possible)?(?:; (?P<partly>no full description: )?exact in (?:the long run|(?P<exact>{PERCENT}) of its (?P<of>time|decisions))(?:, and it (?P<left>.+), for which no short rule was found)?)?\.",
 )
 def _(page: Page, i: int, said: dict[str, Any]) -> bool:
     truth = page.truth
@@ -1120,7 +1137,7 @@ def test_whom_plans_suit(page):
     for i, card in enumerate(page.view["cards"]):
         assert card["suits"] == "" or re.search("like|avoid", card["suits"])
         for wish, names in re.findall(r"(like|avoid) (.+?)(?= and would|\.$)", card["suits"]):
-            for name in names.split(" and "):
+            for name in re.split(r", (?=the |places|states)| and ", names):
                 times = _liked(page, name)
                 assert (times[i] > times.mean()) == (wish == "like"), card["suits"]
         assert bool(re.search(r"\d", card["suits"])) <= ("the state '" in card["suits"]), card["suits"]
