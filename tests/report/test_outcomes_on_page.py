@@ -209,11 +209,8 @@ def test_what_changes_from_then_on_has_the_sign_of_the_values_shown(costs, tail)
 def test_trips_that_are_alike_are_not_told_of_each_plan():
     """Two ways of the same length to the goal, one of which may cost a little more: within 1 % that is the same."""
     for extra, told in ((0.001, False), (1.0, True)):
-        rows = [
-            ("home", way, "shop", chance, -10.0 - more)
-            for way, chance, more in (("road", 0.5, 0.0), ("canal", 0.5, extra))
-        ]
-        rows += [("home", way, "home", 0.5, -10.0) for way in ("road", "canal")]
+        ways = (("road", 0.0), ("canal", extra))
+        rows = [("home", way, to, 0.5, -10.0 - more) for way, more in ways for to in ("shop", "home")]
         mdp = mw.MDP.from_transitions(
             [*rows, ("shop", "again", "home", 1.0, 0.0)], start="home", labels={"goal": ["shop"]}
         )
