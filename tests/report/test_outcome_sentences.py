@@ -217,10 +217,13 @@ def is_stuck(plain: MDP, mdp: MDP, policy: Floats) -> bool:
 
 
 def slowest(page: Page) -> int:
-    """A hundred times the mean number of steps of the slowest plan with nothing closed."""
+    """A hundred times the mean number of steps to the goal of the slowest plan with nothing closed; the step back to the start is
+    none of them."""
     mdp, plans = page.mdp, page.truth.plans
-    own = [Episode(mdp, policy, episode_ends(mdp)) for policy in plans.policies]
-    return int(np.ceil(100 * max(one.start @ one.until_the_end(np.ones(len(one.met))) for one in own)))
+    ends = episode_ends(mdp)
+    on_the_way = np.minimum.reduceat(ends, mdp.first_choice[:-1]) < 1 - 1e-9
+    own = [Episode(mdp, policy, ends) for policy in plans.policies]
+    return int(np.ceil(100 * max(one.start @ one.until_the_end(on_the_way[one.met].astype(float)) for one in own)))
 
 
 def test_what_is_closed(page):
