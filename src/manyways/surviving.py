@@ -56,7 +56,7 @@ class Outcomes:
         steps: the mean number of steps of the trips that do; NaN where none does.
         values: by the criterion of the set; NaN where the plan has none, as a value per episode if no episode ends.
         returns: the mean return of a trip, if it surely reaches the goal; NaN otherwise.
-        stuck: in models without trips, the chance that the closure keeps the plan for ever where it would leave otherwise.
+        stuck: in models without trips, the chance that the closure keeps the plan forever where it would leave otherwise.
         place: the state in which it is then; NaN if none.
     """
 
@@ -104,7 +104,7 @@ class Survival:
 
     @property
     def counts_cost(self) -> bool:
-        """Whether trips are told by what they cost; otherwise by their steps."""
+        """Whether trips are counted by what they cost; otherwise by their steps."""
         return self.has_trips and self.plans.mdp.costs
 
     @property
@@ -143,7 +143,7 @@ class Survival:
 
     @property
     def harmless(self) -> Bools:
-        """(J,) the closures with which no plan does worse than with nothing closed, in what is told."""
+        """(J,) the closures with which no plan does worse than with nothing closed, in what is shown."""
         worse = [
             self.told(self.closed, i, j) != self.told(self.open, i)
             and (_rank(self, self.closed, i, j) < _rank(self, self.open, i) or not self.survivors[i, j])
@@ -154,7 +154,7 @@ class Survival:
 
     @property
     def level(self) -> Bools:
-        """(J,) the closures with which every plan does the same in what is told, and no better plan was found."""
+        """(J,) the closures with which every plan does the same in what is shown, and no better plan was found."""
         rows = [
             {self.told(self.possible, j), *(self.told(self.closed, i, j) for i in range(self.plans.k))}
             for j in range(len(self.closures))
@@ -203,7 +203,7 @@ def _fields(outcomes: Outcomes) -> tuple[Floats, ...]:
 
 
 def _rank(found: Survival, outcomes: Outcomes, *at: int) -> tuple[float, float]:
-    """How good an outcome is in what is told: pairs that compare."""
+    """How good an outcome is in what is shown: pairs that compare."""
     return rank(Outcome(*(float(row[at]) for row in _fields(outcomes))), found.plans.mdp.costs)
 
 

@@ -82,7 +82,7 @@ class ClosureWords:
     def lost(self) -> str:
         """What is crossed out."""
         if not self.found.has_trips:
-            return "it gets stuck: it stays for ever where it would go on with nothing closed"
+            return "it gets stuck: it stays forever where it would go on with nothing closed"
         more = "costs more than twice as much" if self.found.counts_cost else "takes more than twice as long"
         return f"it {self._does} less surely than with nothing closed, or {more}"
 

@@ -31,7 +31,7 @@ from manyways.kernels.sweeps import (
 )
 
 ROOT, CYCLE, SURPLUS, LEAST = 4, 9, 10, 11
-"""Where it is told whether the reference changed its choice, how long a round trip takes, its surplus, and how little values
+"""Entries of `told`: whether the reference changed its choice, how long a round trip takes, its surplus, and how little values
 changed."""
 RESTLESS, MOST_WORK = 0.01, 3
 """A state is restless if its value changes by more than this part of the largest surplus. Improvements end when no state is, or

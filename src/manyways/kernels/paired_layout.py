@@ -9,7 +9,7 @@ from manyways.kernels.paired_passes import CHUNK, lasts
 from manyways.kernels.sweeps import pack_chunk
 
 KNOWN, CHANGED_IN, LEADING = 5, 6, 8
-"""Where it is told how many states are known to lead to the reference, how many changed in each half, and whether all of these
+"""Entries of `told`: how many states are known to lead to the reference, how many changed in each half, and whether all of these
 lead to the reference."""
 PATCHED = 0.01
 """If at most this part of all states changed their choices, the order stays."""

@@ -1,6 +1,6 @@
 """What becomes of one policy in a model in which something is closed, and the best that can be done there.
 
-*Stuck.* In a model without trips a plan is stuck where the closure keeps it for ever in a state or a loop that it would leave
+*Stuck.* In a model without trips a plan is stuck where the closure keeps it forever in a state or a loop that it would leave
 with nothing closed. What it earns there says nothing: standing still may be cheap.
 """
 
@@ -170,7 +170,7 @@ def _with_rest(model: MDP, chosen: Bools, found: Floats) -> Floats:
 def _best_long_run(mdp: MDP, stands: Bools) -> Floats:
     """(N,) the policy of the highest mean reward in a model in which the long run depends on where a plan ends up.
 
-    Each set of states in which a plan may stay for ever has a best long run of its own. Where to end up is a stopping problem, in
+    Each set of states in which a plan may stay forever has a best long run of its own. Where to end up is a stopping problem, in
     which stopping in such a set earns that. Of costs, stopping where only what fails can be done (S,) `stands` is worth much less.
     """
     settled = np.full(mdp.n_states, -np.inf)

@@ -109,7 +109,7 @@ def trips_told(plans: PlanSet) -> list[tuple[str, ...]] | None:
 
 
 def _figures(card: Risk) -> Floats:
-    """What is told of the return of a trip, in numbers: mean, median, worst trips; NaN for what is not told."""
+    """What sentences say of the return of a trip, in numbers: mean, median, worst trips; NaN for what is not told."""
     tail = None if card.told is None else card.told.tail()
     middle = np.nan if card.told is None else card.told.quantile(0.5)
     return np.array([card.mean, middle, *((np.nan, np.nan) if tail is None else (tail.value, tail.share))])
