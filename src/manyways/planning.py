@@ -31,7 +31,7 @@ from manyways.plans.proofs import prove_set
 from manyways.plans.verification import Claim, Findings, compared_with, examine
 from manyways.polytope import CRITERIA, Criterion, Polytope, Vertex, shortest_way
 from manyways.tasks import Task, asked_limits, default_aim, default_criterion, settled_task
-from manyways.types import Floats
+from manyways.types import Floats, Ints
 
 GivenPlans = PlanSet | Sequence[Plan | Policy] | ArrayLike
 """Plans to keep or avoid; as an array, (m, N) policies."""
@@ -244,7 +244,7 @@ def _different(
     """
     mdp = task.polytope.mdp
     order = [*range(kept), *sorted(range(kept, len(realised)), key=lambda i: -float(realised[i][1] @ mdp.reward))]
-    plans = [Vertex(realised[i][1]) for i in order]
+    plans = [Vertex(realised[i][1], _choices_of(mdp, realised[i][0])) for i in order]
     known = {id(plan): realised[i] for plan, i in zip(plans, order, strict=True)}
     fixed = kept + len(avoided)
     with task.polytope.pausing(watch.check):
@@ -257,6 +257,12 @@ def _different(
     if like is not None:
         like = like if like < kept else -1 if like < fixed else like - len(avoided)
     return pairs or [known[id(plans[0])]], like
+
+
+def _choices_of(mdp: MDP, policy: Floats) -> Ints | None:
+    """(S,) the choices of an (N,) policy; None if it randomises."""
+    choices = np.flatnonzero(policy > 0)
+    return choices if len(choices) == mdp.n_states else None
 
 
 @dataclass(frozen=True)

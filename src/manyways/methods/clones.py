@@ -39,8 +39,8 @@ def without_clones(
         fixed: how many of them, the first ones, stay.
         seed: of every random draw.
         watch: ends the search early.
-        apart: if given, plans nearer than this to another one, or nearer than a third of the mean distance of the set, are
-            left out where no plan further away is found.
+        apart: if given, plans nearer than this to another one are left out where no plan further away is found; so are those
+            nearer than a third of the mean distance of the set, unless some plans stay: who replaces a plan wants another one.
 
     Returns:
         The plans, and the number of the one that a further plan would be like, if plans were left out.
@@ -52,7 +52,9 @@ def without_clones(
             break
         distances = least.distances(np.stack([plan.occupancy for plan in found]))
         i, j, distance = _nearest(distances, fixed)
-        enough = 0.0 if apart is None else max(apart, distances[np.triu_indices(len(found), 1)].mean() / APART_OF_MEAN)
+        enough = 0.0 if apart is None else apart
+        if apart is not None and not fixed:
+            enough = max(apart, distances[np.triu_indices(len(found), 1)].mean() / APART_OF_MEAN)
         if j < 0 or distance >= max(np.log(2) / CLONE, enough):
             break
         rest = [plan for number, plan in enumerate(found) if number != j]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,6 +26,8 @@ SCATTERED, WORK = 24, 200_000
 VISITED, AVOIDED = 1e-3, 1e3
 """The time from which on a place counts as visited, and what a step in a place to avoid costs, in units of what the optimal plan
 earns per step."""
+CHANGED_UP_TO, CHANGES = 100, 3
+"""In models of up to so many states, actions of plans are changed one by one, up to so many times."""
 
 
 @dataclass(frozen=True)
@@ -108,5 +110,41 @@ def farthest_plan(
         ascent = method.run(polytope, least, len(plans) + 1, seed, watch or Watch(), plans)
         found.append(Vertex(ascent.point[0], None if ascent.choices is None else ascent.choices[0]))
     images = [least.compared.forward(plan.occupancy) for plan in plans]
-    away = [divergences_from(least.compared.forward(plan.occupancy), images).min() for plan in found]
-    return found[int(np.argmax(away))]
+
+    def away(plan: Vertex) -> float:
+        return float(divergences_from(least.compared.forward(plan.occupancy), images).min())
+
+    farthest = max(found, key=away)
+    if polytope.mdp.n_states <= CHANGED_UP_TO:
+        return max((_changed(polytope, plan, away, watch) for plan in (farthest, *plans)), key=away)
+    return farthest
+
+
+def _changed(polytope: Polytope, plan: Vertex, away: Callable[[Vertex], float], watch: Watch | None) -> Vertex:
+    """The plan with single actions changed, within the limits, as long as that leads farther away.
+
+    A search for multipliers finds plans at the edge of what is possible together. What is possible by itself, such as running slowly
+    in one state, may lie inside, where no multiplier leads.
+    """
+    mdp, reached = polytope.mdp, away(plan)
+    for _ in range(CHANGES):
+        if plan.choices is None:
+            break
+        if watch is not None:
+            watch.check()
+        time = np.add.reduceat(plan.occupancy, mdp.first_choice[:-1])
+        busy = np.argsort(-time, kind="stable")[:CHANGED_UP_TO]
+        better = None
+        for state in busy[time[busy] > VISITED].tolist():
+            for x in range(mdp.first_choice[state], mdp.first_choice[state + 1]):
+                choices = np.array(plan.choices)
+                if choices[state] == x:
+                    continue
+                choices[state] = x
+                trial = polytope.vertex_of_one_class(choices)
+                if trial is not None and polytope.meets_floors(trial.occupancy) and away(trial) > reached + 1e-9:
+                    better, reached = trial, away(trial)
+        if better is None:
+            break
+        plan = better
+    return plan
