@@ -1,12 +1,12 @@
 """The plan that is farthest from given ones."""
 
 from math import inf
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import manyways as mw
-from manyways.gallery import example_file
 from manyways.methods import farthest
 from manyways.objectives import LeastDivergence
 from manyways.planning import asked_limits, default_aim
@@ -45,9 +45,9 @@ def test_no_single_action_within_the_limits_leads_farther_away(seed, monkeypatch
                 assert away(trial, known) <= away(changed, known) + 1e-8
 
 
-def test_a_plan_inside_the_hull_of_others_takes_the_place_of_one_that_is_replaced():
-    """Between always repairing and never, running slowly in one state is best for no combination of costs, and yet another way."""
-    mdp = mw.read(str(example_file("maintenance.csv")))
+def test_who_replaces_a_plan_gets_another_one():
+    """Machines that age, and spares: running slowly in one state is best for no combination of costs, and yet another way."""
+    mdp = mw.read(str(Path(__file__).parents[1] / "data" / "machines.csv"))
     plans = mw.plan(mdp, 3, slack=0.05, fewer=True)
     again = mw.plan(mdp, 3, slack=0.05, fewer=True, keep=[plans[0], plans[1]], avoid=[plans[2]])
     assert len(again) == 3
