@@ -8,6 +8,7 @@ from commands import BAD_INPUT, DONE
 
 import manyways as mw
 from manyways.describe.wording import REWARDS, number, percent
+from manyways.plans.guarantee import promised
 
 
 @pytest.fixture
@@ -92,7 +93,10 @@ def test_a_plan_file_is_asked_within_its_own_limits(manyways, here):
     plans.save("plans.mw")
     given = mw.freedom(mdp, slack=0.3)
     answer = manyways("freedom", "plans.mw")
-    assert f"Limits: at least {number(given.limits.floor)} per step, within 30 % of the best possible." in answer.words
+    assert (
+        f"Limits: at least {number(promised(given.limits.floor, 1))} per step, within 30 % of the best possible."
+        in answer.words
+    )
     assert all(found.sentence in answer.words for found in given.ranges)
     assert "-0 to" not in answer.words
     assert "within 5 % of the best possible" in manyways("freedom", "plans.mw", "--slack", "5%").words

@@ -16,7 +16,7 @@ INSTALLED = shutil.which("mpirun") is not None and all(
 )
 needs_petsc = pytest.mark.skipif(not INSTALLED, reason="PETSc is not installed: 'make petsc' installs it")
 COMMAND = Path(sys.executable).with_name("manyways")
-TIMEOUT_S = 240
+TIMEOUT_S = 420
 ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",

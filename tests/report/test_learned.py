@@ -58,7 +58,8 @@ def test_worths_of_places_are_slopes_over_the_shown_plans(talk):
     assert [abs(one.worth) for one in found] == sorted((abs(one.worth) for one in found), reverse=True)
     for i, name in enumerate(regions.names):
         times = shown[:, regions.of_state[mdp.choice_state] == i].sum(axis=1)
-        assert (f"the {name}" in named) == (np.ptp(times) >= 0.02)
+        meant = not name[-1].isdigit()  # numbers point nowhere
+        assert (f"the {name}" in named) == (meant and np.ptp(times) >= 0.02)
         if f"the {name}" in named:
             one, worth = named[f"the {name}"], recomputed(talk, times, shown)
             np.testing.assert_allclose(one.times, times)
