@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from manyways.describe.wording import joined, quoted, short
+from manyways.model.closures import DIRECTIONS as MOVES
 
 VERB_LIST = """
 accelerate accept add adjust advance approach ask assign attack attend avoid bet bike block boil book brake break
@@ -32,11 +33,7 @@ board boat book dock drill fuel land light lock paint plant plug post press pump
 THINGS = frozenset(THING_LIST.split())
 """Verbs that, alone, are more often the name of a thing: "takes 'train'" instead of "trains"."""
 
-DIRECTION_LIST = """
-north south east west northeast northwest southeast southwest left right up down forward forwards back backward backwards
-straight ahead home away upstream downstream
-"""
-DIRECTIONS = frozenset(DIRECTION_LIST.split())
+DIRECTIONS = MOVES | frozenset(("straight", "ahead", "home", "away", "upstream", "downstream"))
 NOTHING = frozenset(("noop", "no-op", "no op", "nop", "none", "null", "nothing", "do nothing"))
 IRREGULAR = {"do": "does", "go": "goes"}
 

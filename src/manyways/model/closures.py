@@ -30,27 +30,10 @@ from manyways.types import Bools, Floats
 DOOR = "door"
 NO_PLACES = ("start", "init", "deadlock", GOAL)
 """Labels that are no obstacles on the way."""
-DIRECTIONS = frozenset(
-    [
-        "north",
-        "south",
-        "east",
-        "west",
-        "northeast",
-        "northwest",
-        "southeast",
-        "southwest",
-        "left",
-        "right",
-        "up",
-        "down",
-        "forward",
-        "forwards",
-        "back",
-        "backward",
-        "backwards",
-    ]
-)
+DIRECTION_LIST = """
+north south east west northeast northwest southeast southwest left right up down forward forwards back backward backwards
+"""
+DIRECTIONS = frozenset(DIRECTION_LIST.split())
 """Moves, which do not fail everywhere at once."""
 
 

@@ -10,7 +10,7 @@ choices,
 and a place is named if its part of the sum is large: a place that is liked and in which the plan spends more time than the
 others, or one that is disliked and which it avoids. Each place must be a reason on its own: at most one other plan does so more,
 none clearly more, and not most of them as much. Labels that are bad to be in are no reasons. Where another plan suits those who
-like all the places that would be named even better, further places are added, or nothing is said.
+like all the places that would be named as well, further places are added, or nothing is said.
 """
 
 from __future__ import annotations
